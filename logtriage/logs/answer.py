@@ -1,5 +1,5 @@
-"""What a log alone says of an incident: where it began and when, how sure that is, what shows it,
-and what to look at next. No model is asked, and nothing is executed.
+"""What a log alone tells about an incident: where and when it began, how sure that is, the
+evidence, and what to look at next. No model is asked, and nothing is executed.
 
     answer = answer_of(read_log(["app.log"]))
     print(answer.text())
@@ -35,39 +35,39 @@ from .tally import speakers_of
 from .times import told
 from .window import Window, find_window
 
-OF_ROOT = 3  # lines that an answer repeats of the first suspect
+OF_ROOT = 3  # lines of the first suspect that an answer quotes
 MOST_SUSPECTS = 3
-MOST_UNTIMED = 0.1  # share of a file's records without a time, from which clocks are not one
-LEAD = 60  # seconds before the trouble began, from which to read
-AROUND = 10  # lines around the first line of trouble
+MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its clock is in doubt
+LEAD = 60  # how many seconds before the trouble to start reading
+AROUND = 10  # lines to read on either side of the first line of trouble
 
 
 @dataclass(frozen=True)
 class Shown:
     """A line of evidence."""
 
-    service: str  # whose trouble it shows
+    service: str  # the service whose trouble it shows
     line: str  # safe to show, with its level in front
     file: str
-    number: int  # of the line, from 1
-    time: str  # of the first such line in the window, as the log writes it; empty for none
-    lines: int  # like it in the window
-    usual: float | None  # in a stretch of that length before; None where nothing tells
+    number: int  # line number, from 1
+    time: str  # of the first such line in the window, as the log writes it; empty if it has none
+    lines: int  # how many such lines the window has
+    usual: float | None  # how many are usual in that much time; None if unknown
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, in the order in which it is read; empty where the log does not tell."""
+    """An answer, its fields in reading order. A field is empty if the log does not tell."""
 
-    root: str  # the suspected service; empty where there is not enough evidence
+    root: str  # the suspected service; empty if there is not enough evidence
     sure: str  # `likely`, `possible` or `not enough evidence`
     confidence: float  # the probability that the first suspect is right, 0 to 1
-    began: str  # of the window, as the log writes times
-    ended: str  # empty while it goes on
-    why: str  # what that rests on, or what is missing
-    chain: list[str]  # who made whom fail, from the root to the last that complains
-    evidence: list[Shown]  # those of the first suspect first, then one of each further hop
-    next: str  # what to look at; a command where there is one
+    began: str  # start of the window, as the log writes times
+    ended: str  # end of the window; empty if the trouble goes on
+    why: str  # what the answer rests on, or what is missing
+    chain: list[str]  # who made whom fail, from the root to the last service that complains
+    evidence: list[Shown]  # lines of the first suspect, then one of each further service
+    next: str  # what to look at; a command if possible
     suspects: list[Suspect]
     read: list[str]  # a line about each file
 
@@ -76,7 +76,7 @@ class Answer:
         return asdict(self)
 
     def text(self) -> str:
-        """The answer for a terminal; the first line says who, since when, how sure and why."""
+        """Format the answer for a terminal; line 1 says who, since when, how sure and why."""
         since = f", since {self.began}" if self.began else ""
         since += f", over by {self.ended}" if self.ended else ""
         rows = [f"{self.root}{since}: {self.sure} ({self.confidence:.0%}), {self.why}"]
@@ -98,7 +98,7 @@ class Answer:
         return "\n".join([*rows, *(f"read {one}" for one in self.read)])
 
     def sureness_of(self, service: str) -> str:
-        """How sure somebody else may be, by this evidence, who names another service."""
+        """Return how sure an answer that names `service` may be, given this evidence."""
         if service == self.root:
             return self.sure
         named = any(one.service == service for one in self.suspects)
@@ -107,15 +107,15 @@ class Answer:
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found in a log before it is put in words."""
+    """What was found in a log, before it is put into words."""
 
-    window: Window | None  # None where no stretch is unlike the rest
+    window: Window | None  # None if no stretch is unlike the rest
     evidence: Mapping[str, ServiceEvidence]  # by service
-    suspects: Sequence[Suspect]  # the first suspect first
+    suspects: Sequence[Suspect]  # the most suspect first
 
 
 def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
-    """The window of a log, the evidence in it, and whom to suspect; by its call graph, if known."""
+    """Find the window of a log, the evidence in it and the suspects, by the call graph if given."""
     tally = log.tally
     window = find_window(tally)
     if tally.merge_replicas(*(window[:2] if window else (0, 0))):
@@ -126,12 +126,12 @@ def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
 
 
 def answer_of(log: Log, graph: CallGraph | None = None) -> Answer:
-    """The answer that a log gives by itself, see `findings_of`."""
+    """Return the answer that a log gives by itself; see `findings_of`."""
     return told_of(log, findings_of(log, graph))
 
 
 def told_of(log: Log, found: Findings) -> Answer:
-    """What was found in a log, in words."""
+    """Put what was found in a log into words."""
     sure, chance, why = _sureness(log, found)
     first = found.suspects[0].service if found.suspects else ""
     window = found.window
@@ -152,7 +152,7 @@ def told_of(log: Log, found: Findings) -> Answer:
 
 
 def _time(log: Log, second: int) -> str:
-    """A time in the log's own clock; in UTC, and marked so, where it states zones."""
+    """Format a time by the log's own clock, or in UTC, marked `Z`, if the log states zones."""
     if log.ordered:
         return f"line {second + 1}"
     periods = [period for file in log.files for period in file.layout.periods]
@@ -161,7 +161,7 @@ def _time(log: Log, second: int) -> str:
 
 
 def _sureness(log: Log, found: Findings) -> tuple[str, float, str]:
-    """How sure the answer is, in words and as a probability, and what that rests on."""
+    """Return how sure the answer is, in words and as a probability, and why."""
     if not log.tally.records:
         return UNSURE, 0.0, "no line could be read"
     if not found.suspects:
@@ -192,7 +192,7 @@ def _sureness(log: Log, found: Findings) -> tuple[str, float, str]:
 
 
 def limits(log: Log) -> list[str]:
-    """What of a log forbids to be sure of anybody."""
+    """List the flaws of a log that make every suspect uncertain."""
     found = ["only one service speaks"] if len(speakers_of(log.tally)) < 2 else []
     read = [file for file in log.files if file.records]
     clocks = {(file.layout.zoned, *file.layout.periods[:1]) for file in read}
@@ -202,8 +202,8 @@ def limits(log: Log) -> list[str]:
 
 
 def _evidence(log: Log, found: Findings, chain: Sequence[str]) -> list[Shown]:
-    """Lines that show what is wrong: of the root, then of each hop one that names the one before;
-    without a chain, of each suspect.
+    """Return lines that show what is wrong: some of the root, then one of each service along the
+    chain, which names the service before it. Without a chain, the suspects' lines are returned.
     """
     names = chain or [one.service for one in found.suspects[:MOST_SUSPECTS]]
     shown: list[Shown] = []
@@ -230,7 +230,7 @@ def _shown(log: Log, found: Findings, service: str, trouble: Trouble) -> Shown:
 
 
 def _next(log: Log, window: Window, first: str, troubles: Sequence[Trouble]) -> str:
-    """What to look at: the place of the first suspect's trouble, or its log, where it has none."""
+    """Say what to look at: the first suspect's earliest trouble, or its log if it shows none."""
     if not troubles:
         start = _time(log, max(0, window.start - (0 if log.ordered else LEAD)))
         return f"read the log of {visible(first, 60)} from {start} on"
@@ -243,7 +243,7 @@ def _next(log: Log, window: Window, first: str, troubles: Sequence[Trouble]) -> 
 
 
 def _read_line(file: LogFile) -> str:
-    """What was read of a file, who speaks in it, and what was left out."""
+    """Say what was read of a file, what tells who speaks in it, and what was left out."""
     lines, records = _counted(file.reading.lines, "line"), _counted(file.records, "record")
     line = f"{visible(file.name, 200)}: {file.layout.kind}, {lines}, {records}; "
     line += f"who speaks is told by {visible(file.layout.speaker or 'nothing', 60)}"

@@ -1,7 +1,7 @@
-"""How the lines and records of a file are read: what is found out from its beginning.
+"""Work out from the beginning of a file how to read its lines or records.
 
-A file is lines of text, or records: of JSON (a line each, or one document), of JSON within lines of
-text, or of CSV.
+A file holds lines of text, or records. Records are JSON (one a line, one document, or within lines
+of text) or CSV.
 """
 
 import re
@@ -31,33 +31,33 @@ from .speakers import Headed, best_key, best_place
 from .tally import HEAD, HEXADECIMAL, TIMED, Batch, Record
 from .times import FORMS, LOOK, MISSING, Clock, Stamps, find_forms, find_stamp, say_zones, time_of
 
-SAMPLE = 1_000  # lines or records by which a file is understood
-SOME = 200  # values of a field, and fields of a file, that are looked at
+SAMPLE = 1_000  # lines or records that are sampled to understand a file
+SOME = 200  # how many values of a field, and fields of a file, are looked at
 HALF = 0.5
-OF_FILE = 2.0  # what a place must be better by, to count for more than the name of a file
+OF_FILE = 2.0  # by how much a place must score better to be preferred to the file's name
 BOM = b"\xef\xbb\xbf"
-PAYLOAD = re.compile(rb"[^{]{0,300}(?=\{ ?\")")  # what stands before JSON in a line
-PREFIX = "(before the object)"  # the field that it becomes
-# Of a stack trace, the lines that say where in the code it came about.
+PAYLOAD = re.compile(rb"[^{]{0,300}(?=\{ ?\")")  # the text before JSON in a line
+PREFIX = "(before the object)"  # the field that this text becomes
+# The lines of a stack trace that name a place in the code.
 FRAME = re.compile(rb"\s*(?:at |\.\.\. |File \"|goroutine |$)|\t\S+:\d+|\s+[\w/.-]+:\d+")
 DELIMITERS = ",;\t|"
 TITLE = re.compile(r"\s{0,9}\"?[A-Za-z_@][\w .@()[\]-]{0,80}\"?\s{0,9}")  # of a column
 
 Row = tuple[int, bytes, int]  # the second of a line, the line, and its number
-Records = Iterator[tuple[dict[str, Any], int]]  # each with its line
-Items = Callable[[Iterable[bytes], Reading], Records]  # of the parts of a file
+Records = Iterator[tuple[dict[str, Any], int]]  # each with its line number
+Items = Callable[[Iterable[bytes], Reading], Records]  # reads the parts of a file
 
 
 class TextLayout:
-    """How lines of text are read: where they have their time, and who speaks.
+    """How to read lines of text: where their time stands, and who speaks.
 
     Attributes:
-        kind: what the file is.
-        speaker: what tells who speaks; empty for nothing.
-        proven: whether what it tells are services for certain.
-        periods: of the forms of its times, see `times.Form`; that of most lines first.
-        begins: the first time of a whole date in the sample; -1 for none.
-        zoned: whether its times have a zone.
+        kind: what kind of file it is.
+        speaker: what tells who speaks; empty if nothing does.
+        proven: whether the speakers are certain to be services.
+        periods: the periods of its forms of time (see `times.Form`), the commonest form first.
+        begins: the first time in the sample that has a whole date; -1 if none has.
+        zoned: whether its times state a zone.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class TextLayout:
         self.proven = bool(self.place and self.place.proven)
         names = {self.speaker_in(one.text) or b"" for one in timed}
         names |= {name.encode() for name in services}
-        # Names that differ in digits alone are read in each line: `Tally.add` blurs digits.
+        # Names that differ only in digits must be read in every line, as keys leave out digits.
         self._numbered = len({name.translate(None, HEXADECIMAL) for name in names}) < len(names)
 
     def headed(self, line: bytes) -> Headed:
-        """A line without its time."""
+        """Return a line without its time, and where the time stood; -1 if it has none."""
         found = find_stamp(line, self.forms)
         if not found:
             return Headed(line, -1)
@@ -90,12 +90,12 @@ class TextLayout:
     def batches(
         self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool
     ) -> Iterator[Batch]:
-        """The records of a file that comes in parts, unpacked; `reading` is kept up to date. A line
-        without a time and a speaker, where others have them, goes on with the one before.
+        """Yield the records of a file that comes in unpacked parts, and keep `reading` up to date.
+        A line that lacks the time and the speaker of other lines continues the line before it.
 
         Args:
-            near: a time near the first one; None where none is known.
-            ordered: whether the order of lines stands for their times.
+            near: a time near the first one; None if none is known.
+            ordered: whether the numbers of lines stand for their times.
         """
         stamps, last = Stamps(self.forms, near), -1
         for lines in blocks(parts, reading):
@@ -114,7 +114,7 @@ class TextLayout:
                 yield self._batch(seconds, lines, numbers, stamps.span)
 
     def _joined(self, rows: Iterable[Row], last: int) -> list[Row]:
-        """Lines with those that go on with them; `last` is the second of the line before them."""
+        """Join lines with their continuations; `last` is the second of the line before `rows`."""
         headed = self.place if self.place and self.place.before_time else None
         joined: list[Row] = []
         for second, line, number in rows:
@@ -133,7 +133,7 @@ class TextLayout:
         numbers: Sequence[int],
         span: tuple[int, int] | None,
     ) -> Batch:
-        """Some records; `span` tells where all of them have their time, if at one place."""
+        """Make a batch of lines; `span` is where their time stands, if all have it at one place."""
         heads = b"\n".join([line[:TIMED] for line in lines])
         keys: list[Hashable] = [*heads.translate(None, HEXADECIMAL).split(b"\n")]
         if self._numbered:
@@ -150,7 +150,7 @@ class TextLayout:
         return Batch(seconds, keys, lines, record)
 
     def speaker_in(self, text: bytes) -> bytes | None:
-        """Who speaks in a line without its time; with a call graph, one of it where it can be."""
+        """Return who speaks in a line without its time; a service of the call graph if possible."""
         found = self.place.pattern.match(text) if self.place else None
         name = found[1] if found else None
         if self._services and (name is None or service_name(name) not in self._services):
@@ -159,8 +159,8 @@ class TextLayout:
 
 
 class ObjectLayout:
-    """How records are read: each part by the paths to try in turn, found in a sample of them;
-    attributes as of `TextLayout`.
+    """How to read records: for each part, the paths to try in turn, found in a sample. The
+    attributes are those of `TextLayout`.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class ObjectLayout:
         self.zoned = say_zones(times, [clock.form for clock in self._clocks])
 
     def _find_parts(self, rows: Sequence[Mapping[Path, Any]]) -> None:
-        """Where records have their parts but for the speaker, by the values at each path."""
+        """Find where records have their parts, except the speaker, by the values at each path."""
         values: dict[Path, list[Any]] = defaultdict(list)
         for row in rows:
             for path, value in row.items():
@@ -192,14 +192,14 @@ class ObjectLayout:
         common = sorted(values, key=lambda path: -len(values[path]))[:SOME]
 
         def named(part: str) -> list[Path]:
-            """The paths with one of the names of a part, the more telling first."""
+            """The paths that have one of the names of a part, the most telling name first."""
             ranks = {name: rank for rank, name in enumerate(NAMES[part])}
             found = [(path, name) for path in common for name in _names(path) if name in ranks]
             found.sort(key=lambda one: (ranks[one[1]], len(one[0])))
             return list(dict.fromkeys(path for path, _ in found))
 
         def share(path: Path, told: Callable[[Any], bool]) -> float:
-            """The share of the values at a path of which something is told."""
+            """The share of the values at a path for which `told` is true."""
             some = values[path][:SOME]
             return sum(map(told, some)) / len(some)
 
@@ -217,7 +217,7 @@ class ObjectLayout:
         self._time = [path for path in named("time") if path in times] or times[:1]
         written = [str(one) for path in self._time[:1] for one in values[path][:SOME]]
         forms = find_forms([one.encode("utf-8", "replace") for one in written])
-        self._clocks = [Clock(form) for form in forms]  # of times as text
+        self._clocks = [Clock(form) for form in forms]  # for times written as text
         self._level = [*filter(levelled, named("level"))] or [*filter(worded, common)]
         self._message = [path for path in named("message") if isinstance(values[path][0], str)]
         self._error = [path for path in named("error") if path not in self._message][:2]
@@ -227,7 +227,7 @@ class ObjectLayout:
     def batches(
         self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool
     ) -> Iterator[Batch]:
-        """The records of a file, see `TextLayout`."""
+        """Yield the records of a file; see `TextLayout.batches`."""
         found = self._records(parts, reading, ordered)
         while some := [*islice(found, SAMPLE)]:
             records = [record for _, record in some]
@@ -241,12 +241,12 @@ class ObjectLayout:
     def _records(
         self, parts: Iterable[bytes], reading: Reading, ordered: bool
     ) -> Iterator[tuple[int, Record]]:
-        """Records with their times; one without a time is of the time of the one before."""
+        """Yield records with their times; a record without one takes that of the record before."""
         last = -1
         for one, line in self._items(parts, reading):
             second = self._second_of(one)
             if second < 0 and self._time and self._message and at(one, self._message) is None:
-                continue  # no record, but something else in the document
+                continue  # not a record, but something else in the document
             last = second if second >= 0 else line if ordered else last
             text = self._message_of(one)
             service: bytes | str | None = flat(at(one, self._service)) or None
@@ -255,17 +255,17 @@ class ObjectLayout:
             yield last, Record(service, self._level_of(one), text.encode("utf-8", "replace"), line)
 
     def _second_of(self, one: Any) -> int:
-        """When a record was made; -1 where it does not say."""
+        """Return the second at which a record was made; -1 if it does not say."""
         return time_of(at(one, self._time), self._clocks)
 
     def _level_of(self, one: Any) -> int | None:
-        """The level that a record states, of a request by its status; None where it states none."""
+        """Return the level that a record states, or that its HTTP status gives; None if neither."""
         level = None
         for path in self._level:
             name = short(path[-1])
             level = named_level(at(one, (path,)), name)
             if name == "priority" and level == CALM:
-                level = None  # of what a program prints, its text may say more
+                level = None  # for what a program prints, the text may say more
             if level is not None:
                 break
         status = str(at(one, self._status) or "") if self._status else ""
@@ -274,7 +274,7 @@ class ObjectLayout:
         return level
 
     def _message_of(self, one: Any) -> str:
-        """What a record says, with the error that it tells of."""
+        """Return the message of a record (all of it if there is none), followed by its errors."""
         value = at(one, self._message)
         if isinstance(value, list) and all(type(byte) is int for byte in value):  # of the journal
             value = bytes(byte & 255 for byte in value).decode("utf-8", "replace")
@@ -286,17 +286,17 @@ class ObjectLayout:
 
 
 def _names(path: Path) -> tuple[str, str]:
-    """What a path may be known by: its last key, and its last two."""
+    """The names by which a path may be known: its last key, and its last two keys joined."""
     return short(path[-1]), short("".join(path[-2:]))
 
 
 def _line(record: dict[str, Any], text: str) -> bytes:
-    """What a record says, with what stands before it in its line."""
+    """The text of a record, after what stands before the record in its line."""
     return f"{record.get(PREFIX, '')}{text}".encode("utf-8", "replace")
 
 
 def json_lines(parts: Iterable[bytes], reading: Reading) -> Records:
-    """The records of lines of JSON; what stands before an object is a field, as is other text."""
+    """Yield the records in lines of JSON; text before or without an object becomes a field."""
     for lines in blocks(parts, reading):
         for number, line in enumerate(lines, reading.lines - len(lines)):
             head = PAYLOAD.match(line)
@@ -312,7 +312,7 @@ def json_lines(parts: Iterable[bytes], reading: Reading) -> Records:
 
 
 def json_document(parts: Iterable[bytes], reading: Reading) -> Records:
-    """The records of a document of JSON, each with its line."""
+    """Yield the records of a JSON document, each with its line number."""
     for value, line in objects_in(parts, reading):
         for record in records_in(value):
             yield record, line
@@ -323,8 +323,8 @@ def _csv_rows(delimiter: str, parts: Iterable[bytes], reading: Reading) -> Recor
 
 
 def layout_of(head: bytes, services: Sequence[str], named: bool) -> TextLayout | ObjectLayout:
-    """How a file is read, by its beginning. `services` are names that a call graph tells; `named`
-    says whether the file's name tells a service, too.
+    """Work out how to read a file from its beginning, `head`. `services` are the names in the call
+    graph; `named` says whether the file's name tells a service, too.
     """
     lines = list(chain.from_iterable(blocks([head], Reading())))
     lines = [line.removeprefix(BOM) for line in (lines[:-1] or lines) if line.strip()]
@@ -342,7 +342,7 @@ def layout_of(head: bytes, services: Sequence[str], named: bool) -> TextLayout |
 
 
 def _items(head: bytes, lines: Sequence[bytes]) -> tuple[str, Items | None]:
-    """What a file of records is, and what takes it apart; None for one of text."""
+    """Return the kind of a file, and the function that reads its records; None for plain text."""
     some = [(line, PAYLOAD.match(line)) for line in lines[:100]]
     parsed = [
         bool(found and objects_of(line[found.end() :].decode("utf-8", "replace")))

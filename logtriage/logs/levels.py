@@ -1,4 +1,4 @@
-"""How bad a line says that it is: by its level, and where it has none, by its words."""
+"""How bad a line is: by the level that it states, or if it states none, by its words."""
 
 import re
 from collections.abc import Iterator
@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from .words import WORDS, any_bytes
 
 SERVED, CALM, WARN, ERROR, FAILED, FATAL = range(6)
-# From `WARN` on a line is trouble. `SERVED` and `FAILED` are requests answered, as an access log
-# notes them: well, or with a status of 500 to 599.
+# A line is trouble from `WARN` on. `SERVED` and `FAILED` are requests in an access log that were
+# answered well, or with a status of 500 to 599.
 NAMES = ("INFO", "INFO", "WARN", "ERROR", "ERROR", "FATAL")
 LEVELS = {
     word: level
     for level, name in ((CALM, "calm"), (WARN, "warn"), (ERROR, "error"), (FATAL, "fatal"))
     for word in WORDS["levels"][name].split()
 }
-# A level stands in capitals, in brackets, before a colon, or in a field; a word in a sentence is
-# none. Each is looked for by itself, by patterns that begin with a sign or a capital: what goes
-# before is looked at afterwards, which is many times as fast.
+# A level is in capitals, in brackets, before a colon, or in a field; a word in a sentence is not a
+# level. Each has its own pattern, which begins with a sign or a capital. What stands before a match
+# is checked afterwards, which is many times as fast.
 CAPITAL = re.compile(
     rb"(TRACE|DEBUG|FINE|INFO|NOTICE|WARNING|WARN|ERROR|ERR|SEVERE|FATAL|CRITICAL|CRIT|PANIC|EMERG"
     rb"|ALERT|LOG)(?![\w/.-])"
@@ -25,23 +25,23 @@ BRACKETED = re.compile(rb"[\[<|(]([A-Za-z]{3,13})[\]>|:)]")
 NAMED = re.compile(rb": ")
 WORD = re.compile(rb"(?:^|[^\w/.-])([A-Za-z]{3,13})$")
 FIELD = re.compile(rb"(?:level|lvl|severity)[=:]\"?([A-Za-z]{3,13})")
-INSIDE = re.compile(rb"[\w/.-]$")  # of a longer word
-LOOK = 160  # bytes after its time in which the level of a line is looked for
-# klog's letter, before its file and line, and Ruby's.
+INSIDE = re.compile(rb"[\w/.-]$")  # part of a longer word
+LOOK = 160  # how many bytes of a line after its time are searched for its level
+# The letter of klog, before a file and line, and that of Ruby's logger.
 LETTER = re.compile(rb"([DIWEF])(?:\s+\d+ [\w./-]+:\d+\]|, \[)")
 LETTERS = {b"D": CALM, b"I": CALM, b"W": WARN, b"E": ERROR, b"F": FATAL}
 PRIORITY = re.compile(rb"^<(\d{1,3})>")  # of syslog
 
 PARTS, BAD, WRONG, COUNTED = (any_bytes(words) for words in WORDS["judged"].values())
 STATUS = any_bytes(WORDS["status"]["patterns"])
-# The first of these by far, looked for beforehand: it begins with a word, and costs a tenth.
+# By far the commonest form, so tried first: it begins with a word, and costs a tenth.
 LOGGED = re.compile(rb'HTTP/[\d.]+" ([1-5]\d\d)\b')
 TURNED_AWAY = {str(status).encode() for status in WORDS["status"]["turned_away"]}
 SCALES = WORDS["scales"]
 
 
 def stated_level(text: bytes) -> int | None:
-    """The level that a line states; None where it states none."""
+    """Return the level that a line states; None if it states none."""
     for word in _likely_levels(text):
         if (level := LEVELS.get(word.lower().decode())) is not None:
             return level
@@ -52,7 +52,7 @@ def stated_level(text: bytes) -> int | None:
 
 
 def _likely_levels(text: bytes) -> Iterator[bytes]:
-    """Words that stand where a level does, the surest place first, found one by one."""
+    """Yield the words that stand where a level may stand, the surest places first."""
     for found in CAPITAL.finditer(text, 0, LOOK):
         if not INSIDE.match(text[found.start() - 1 : found.start()]):
             yield found[1]
@@ -64,7 +64,7 @@ def _likely_levels(text: bytes) -> Iterator[bytes]:
 
 
 def level_of(text: bytes, status: bytes) -> int:
-    """The level of a line: of a request by its status; else the one that it states, or by words."""
+    """Return the level of a line by, in turn: stated trouble, `status`, any stated level, words."""
     stated = stated_level(text)
     if status and (stated is None or stated < WARN):
         return level_of_status(status)
@@ -79,21 +79,21 @@ def level_of(text: bytes, status: bytes) -> int:
 
 
 def status_of(text: bytes) -> bytes:
-    """The HTTP status that a line notes; empty where it notes none."""
+    """Return the HTTP status that a line notes; empty if it notes none."""
     found = LOGGED.search(text) or STATUS.search(text)
     return next(filter(None, found.groups())) if found else b""
 
 
 def level_of_status(status: bytes) -> int:
-    """The level of a request that was answered so."""
+    """Return the level of a request that was answered with this status."""
     if status[:1] == b"5":
         return FAILED
     return WARN if status in TURNED_AWAY else SERVED
 
 
 def named_level(value: object, field: str = "") -> int | None:
-    """The level that a field of a structured record states: in words, in a number as syslog counts
-    (0 to 7, the lower the worse), or by a scale of `words.toml`, which the field's name tells.
+    """Return the level that a record's field states; None if it states none. It may be a word, a
+    number of syslog (0 to 7, lower is worse), or one on the field's scale in `words.toml`.
     """
     if isinstance(value, str):
         known = LEVELS.get(value.strip().lower())

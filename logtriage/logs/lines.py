@@ -1,4 +1,4 @@
-"""Bytes that somebody else wrote: opened, cut into lines of bounded length, made safe to show."""
+"""Open bytes that others wrote, cut them into lines of bounded length, make them safe to show."""
 
 import bz2
 import gzip
@@ -14,37 +14,37 @@ from typing import Any, BinaryIO, cast
 
 CHUNK = 1 << 20  # bytes read at once
 MOST_LINE = 1 << 16  # bytes kept of a line; a stack trace on one line has some thousand
-MOST_LINES = 20_000  # handed on together
-COLOURS = re.compile(rb"\x1b\[[0-9;]*m|#033\[[0-9;]*m")  # of a terminal; nothing else is taken off
-SHOWN = 300  # characters of a line that an answer repeats
-# What a chat template could take for the end of a turn, a call or a role: `<|im_end|>`,
+MOST_LINES = 20_000  # lines handed on at once
+COLOURS = re.compile(rb"\x1b\[[0-9;]*m|#033\[[0-9;]*m")  # of a terminal; nothing else is removed
+SHOWN = 300  # characters of a line that an answer quotes
+# Text that a chat template could take for the end of a turn, a call or a role: `<|im_end|>`,
 # `</tool_call>`, `[INST]`.
 MARKERS = re.compile(r"<(?=[|/\w\uff5c])|\[(?=/?(?:INST|TOOL|AVAILABLE_TOOLS|SYS)\b)")
 
 UNPACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
-# What a file begins with that is not read, and the command that makes it readable.
+# How files begin that cannot be read, why, and the command that makes them readable.
 REFUSED = {
     b"(\xb5/\xfd": ("is packed by zstd; unpack it first", "zstd -dc"),
     b"PK\x03\x04": ("is a zip archive; unpack it first", "unzip -p"),
     b"\xff\xfe": ("is text in UTF-16; make it UTF-8 first", "iconv -f UTF-16 -t UTF-8"),
     b"\xfe\xff": ("is text in UTF-16; make it UTF-8 first", "iconv -f UTF-16 -t UTF-8"),
 }
-BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)  # of a packed file
+BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)  # raised by a broken packed file
 
 
 @dataclass
 class Reading:
-    """What came of reading a file."""
+    """Counts that are kept while a file is read."""
 
     lines: int = 0
-    cut: int = 0  # of them, those longer than the bound; the rest of each was left out
+    cut: int = 0  # lines longer than `MOST_LINE`; the rest of each was left out
 
 
 def unpacked(raw: BinaryIO, name: str) -> BinaryIO:
-    """A stream of bytes as they were before gzip, bzip2 or xz packed them.
+    """Unpack a stream of bytes that gzip, bzip2 or xz packed; other streams stay as they are.
 
     Raises:
-        ValueError: for what cannot be read as lines, with the command that helps.
+        ValueError: if it cannot be read as lines; the message has the command that helps.
     """
     stream = io.BufferedReader(cast(io.RawIOBase, raw), CHUNK)
     head = stream.peek(8)[:8]
@@ -61,11 +61,11 @@ def chunks(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def blocks(parts: Iterable[bytes], reading: Reading) -> Iterator[list[bytes]]:
-    """The lines of a file that comes in parts, some thousand at a time, without their ends; memory
-    stays bounded whatever it holds. `reading` is kept up to date.
+    """Yield the lines of a file that comes in parts, some thousand at a time, without line ends.
+    Memory stays bounded whatever the file holds. `reading` is kept up to date.
     """
-    rest, dropping = b"", False  # of the line that the last part ended in
-    held: list[bytes] = []  # lines to which the last one of the file may belong
+    rest, dropping = b"", False  # the line that the last part broke off in
+    held: list[bytes] = []  # lines held back, so that the file's last line can join them
     for chunk in parts:
         if b"\x1b" in chunk or b"#033" in chunk:
             chunk = COLOURS.sub(b"", chunk)
@@ -83,7 +83,7 @@ def blocks(parts: Iterable[bytes], reading: Reading) -> Iterator[list[bytes]]:
 
 
 def _bounded(lines: list[bytes], reading: Reading) -> Iterator[list[bytes]]:
-    """Lines cut to `MOST_LINE`, `MOST_LINES` at a time."""
+    """Yield lines cut to `MOST_LINE` bytes, `MOST_LINES` lines at a time."""
     for start in range(0, len(lines), MOST_LINES):
         some = lines[start : start + MOST_LINES]
         reading.lines += len(some)
@@ -94,8 +94,8 @@ def _bounded(lines: list[bytes], reading: Reading) -> Iterator[list[bytes]]:
 
 
 def visible(text: bytes | str, most: int = SHOWN) -> str:
-    """Text of a log as it may be printed: on one line, each character that is no letter, sign or
-    blank written as its escape, and cut at `most` characters.
+    """Make text of a log safe to print: on one line, with unprintable characters escaped, and
+    cut at `most` characters.
     """
     if isinstance(text, bytes):
         text = text[: 4 * most].decode("utf-8", "backslashreplace")
@@ -110,12 +110,12 @@ def visible(text: bytes | str, most: int = SHOWN) -> str:
 
 
 def defused(text: str) -> str:
-    """Visible text as a model may read it: markers of its template are broken by a backslash."""
+    """Make visible text safe for a model: a backslash breaks the markers of chat templates."""
     return MARKERS.sub(lambda found: found[0] + "\\", text)
 
 
 def quoted(name: str) -> str:
-    """A file's name as one word of a shell; empty for one that a terminal cannot show as it is."""
+    """Quote a file's name for a shell; return an empty string if a terminal cannot show it."""
     if name == "-" or not name.isprintable():
         return "-" if name == "-" else ""
     return shlex.quote(f"./{name}" if name.startswith("-") else name)

@@ -1,4 +1,4 @@
-"""A log of one's own, read: from files or text to its counts.
+"""Read your own log, from files or text, and count its lines.
 
 log = read_log([Path("app.log")])
 log.tally.services
@@ -20,7 +20,7 @@ from .objects import MOST_OBJECT
 from .tally import Tally
 
 STDIN = "-"
-HEAD = 1 << 18  # bytes of a file by which it is understood
+HEAD = 1 << 18  # bytes at the start of a file that tell how to read it
 
 
 @dataclass
@@ -31,8 +31,8 @@ class LogFile:
     layout: TextLayout | ObjectLayout  # how it is read
     packed: bool  # whether it was unpacked on the way
     reading: Reading = field(default_factory=Reading)
-    records: int = 0  # of its lines, those that could be read
-    untimed: int = 0  # of these, those without a time
+    records: int = 0  # how many records could be read
+    untimed: int = 0  # how many of these have no time
 
 
 @dataclass
@@ -41,19 +41,19 @@ class Log:
 
     tally: Tally  # its counts
     files: list[LogFile] = field(default_factory=list)
-    ordered: bool = False  # whether no line has a time, so that the order of lines is taken for one
+    ordered: bool = False  # whether no line has a time, so that line numbers are taken instead
 
 
 def read_log(
     paths: Sequence[str | Path], services: Sequence[str] = (), stdin: BinaryIO | None = None
 ) -> Log:
-    """Read files; `-` is standard input (`stdin`). What gzip, bzip2 or xz packed is unpacked on the
-    way. `services` are names that are known of the cluster: they settle who speaks, which is found
-    in the lines otherwise.
+    """Read files; `-` is standard input (`stdin`). Files packed by gzip, bzip2 or xz are
+    unpacked on the way. `services` are known names of services, which settle who speaks; without
+    them, this is worked out from the lines.
 
     Raises:
-        ValueError: for a file that is broken, zipped or text in UTF-16, with what to do.
-        OSError: for one that cannot be read.
+        ValueError: if a file is broken, zipped or text in UTF-16; the message says what to do.
+        OSError: if a file cannot be read.
     """
     with ExitStack() as opened:
         streams: dict[str, BinaryIO] = {}
@@ -66,12 +66,12 @@ def read_log(
 
 
 def read_text(text: str, services: Sequence[str] = ()) -> Log:
-    """The log that a text is; see `read_log`."""
+    """Read a text as a log; see `read_log`."""
     return read_named({"log": text.encode("utf-8", "replace")}, services)
 
 
 def read_named(files: Mapping[str, bytes], services: Sequence[str] = ()) -> Log:
-    """The log that files are, by name, which are at hand; see `read_log`."""
+    """Read files from memory, given their contents by name; see `read_log`."""
     return _read({name: io.BytesIO(body) for name, body in files.items()}, services)
 
 
@@ -84,7 +84,7 @@ def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
             head = stream.read(HEAD)
             if head.lstrip()[:1] in (b"{", b"["):  # an object may be large
                 head += stream.read(MOST_OBJECT)
-        # Of one file, the name is no evidence of who speaks.
+        # The name of a single file is no evidence of who speaks.
         layout = layout_of(head, services, bool(named[name]) and len(opened) > 1)
         log.files.append(LogFile(name, layout, not isinstance(stream, io.BufferedReader)))
         parts.append(chain([head], chunks(stream)))
@@ -100,7 +100,7 @@ def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
 
 @contextmanager
 def _whole(name: str) -> Iterator[None]:
-    """Where a file is read whose packing may be broken."""
+    """Turn the errors of reading a broken packed file into `ValueError`."""
     try:
         yield
     except BROKEN as error:

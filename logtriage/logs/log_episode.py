@@ -1,8 +1,8 @@
-"""A log of one's own as an episode, so that a policy or a model can be asked about it through the
-door that simulated incidents have.
+"""Your own log as an episode, so that a policy or a model can be asked about it in the same way as
+about a simulated incident.
 
-It gets the evidence that the answer rests on: counts of error lines and the trouble most unlike
-the usual, written as the simulator writes lines, `LEVEL service text`; of a service, its trouble
+The opening shows the evidence that the answer rests on: counts of error lines, and the most unusual
+trouble, in the simulator's format, `LEVEL service text`. Asking about a service gives its trouble
 and its calm lines. Nobody knows the truth, so there is no score; nothing is executed.
 """
 
@@ -24,25 +24,25 @@ from .words import KINDS
 
 MAX_STEPS = 12
 SHOWN = 20  # lines of an opening, at most
-TOLD = 12  # in answer to a question
+TOLD = 12  # lines in answer to a question, at most
 INFERRED = "calls are inferred from who names whom in trouble; there may be others"
 NOBODY = "no calls are known"
-# A level with which a text begins.
+# A level at the beginning of a text.
 STATED = re.compile(r"[\s\[(<|-]{0,5}([A-Z]{3,8})(?:\b[\s\])>|:-]+)(?=\S)")
-COUNTED = attrgetter(*LineCount._fields[1:])  # of a service's evidence
-SIMULATED = ("LOG", "INFO", "WARN", "ERROR", "CRIT", "FATAL", "PANIC")  # levels of its lines
+COUNTED = attrgetter(*LineCount._fields[1:])  # the counts in a service's evidence
+SIMULATED = ("LOG", "INFO", "WARN", "ERROR", "CRIT", "FATAL", "PANIC")  # the simulator's levels
 
 
 class LogEpisode(BaseEpisode):
-    """A log being asked about.
+    """An episode that answers questions about a log.
 
     Args:
-        log: from `read_log` or `read_text`, which were given the names of the graph.
-        graph: the call graph of the cluster that it comes from; None to infer one.
-        found: what was found in it, with that graph; None to find it.
+        log: from `read_log` or `read_text`, called with the names of the graph.
+        graph: the call graph of the cluster that the log comes from; None to infer one.
+        found: the findings of the log with that graph; None to work them out.
 
     Raises:
-        ValueError: when there is no line, or none that names a service of the graph.
+        ValueError: if the log has no lines, or none of a service of the graph.
     """
 
     def __init__(
@@ -69,25 +69,25 @@ class LogEpisode(BaseEpisode):
         lines = [told(*line[2:]) for line in by_time]
         counts = self._counts(graph.names)
         super().__init__(
-            IncidentView("log", "log", 0, graph),  # has no coordinates
+            IncidentView("log", "log", 0, graph),  # a log has no coordinates
             Observation(max_steps=MAX_STEPS, notice=notice, counts=counts, lines=lines),
         )
 
     def _ask(self, service: str) -> Observation:
-        """Counts and lines of a service, or a few of everybody's."""
+        """Return the counts and lines of a service, or a few lines of every service."""
         names = self.incident.topology.names if service == ALL_SERVICES else (service,)
         lines = [line for name in names for line in self._lines_of(name)[: TOLD // len(names) or 1]]
         notice = "" if lines else f"no lines of {service}"
         return Observation(notice=notice, lines=lines[:TOLD], counts=self._counts(names))
 
     def _counts(self, names: Iterable[str]) -> list[LineCount] | None:
-        """Lines a minute of who has errors; none where no window tells minutes apart."""
+        """Return lines a minute of services with errors; None if no window or no error is known."""
         found = [self._found.evidence.get(name) for name in names] if self._found.window else []
         erring = [one for one in found if one and (one.errors or one.usual_errors)]
         return [LineCount(one.name, *COUNTED(one)) for one in erring] or None
 
     def _lines_of(self, name: str) -> list[str]:
-        """A service's trouble, the most unlike the usual first, then its calm lines."""
+        """Return a service's lines of trouble, the most unusual first, then its calm lines."""
         evidence, services = self._found.evidence, self._tally.services
         troubles = evidence[name].troubles if name in evidence else []
         lines = [(one.level, one.example) for one in troubles]
@@ -100,7 +100,7 @@ class LogEpisode(BaseEpisode):
 
 
 def told(service: str, level: int, text: str) -> str:
-    """A line as the simulator writes them, `LEVEL service text`, safe to show to a model."""
+    """Format a line as the simulator does, `LEVEL service text`, safe to show to a model."""
     shown, named = visible(text), NAMES[level]
     stated = STATED.match(shown)
     if stated and stated[1].lower() in LEVELS:
@@ -111,7 +111,7 @@ def told(service: str, level: int, text: str) -> str:
 
 
 def guessed_kind(name: str) -> str:
-    """The kind of a service by its name; unknown where it tells none."""
+    """Guess the kind of a service from its name; `UNKNOWN_KIND` if the name tells none."""
     for kind, words in KINDS.items():
         if re.search(rf"(?i)(?:^|[^a-z])(?:{words})(?:[^a-z]|$)", name):
             return kind
@@ -119,11 +119,10 @@ def guessed_kind(name: str) -> str:
 
 
 def inferred_graph(found: Findings) -> CallGraph:
-    """Who calls whom, as far as lines of trouble name it: of two that would make a circle, the call
-    that is complained of less is left out. Kinds are guessed from names.
+    """Infer who calls whom from the lines of trouble: a service calls those that it complains of.
+    A call that would close a circle of weightier ones is left out. Kinds are guessed from names.
 
-    Of more services than a graph holds, those that are suspected come first, then those of most
-    lines.
+    If a graph cannot hold all services, the most suspected are kept, then those with most lines.
     """
     shares = {one.service: one.share for one in found.suspects}
     names = [name for name in found.evidence if name != OTHERS] or [*found.evidence]

@@ -1,4 +1,4 @@
-"""Names of services: how they are written, and whom a line names or calls."""
+"""Names of services: how they are written, and which ones a line names or calls."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -10,7 +10,7 @@ from .lines import defused, visible
 from .words import WORDS, any_of, word_of
 
 MOST_NAME = 60  # characters
-MOST_SPELLED = 20_000  # spellings remembered
+MOST_SPELLED = 20_000  # spellings that are cached
 # What an orchestrator adds to a name: `web-7d9c5b7c9f-x2b4q`, `web.service`, and to the name of a
 # file: `pod_namespace_container-<64 digits>`.
 POD = re.compile(r"-[a-f0-9]{6,10}-[a-z0-9]{5}$|-(?=[a-z]*\d)[bcdfghjklmnpqrstvwxz2456789]{5}$")
@@ -32,8 +32,8 @@ SUBJECTS = any_of(WORDS["platform"]["subjects"])
 
 @lru_cache(MOST_SPELLED)
 def service_name(raw: bytes | str) -> str:
-    """The name of a service from what its records say: without the mark of a pod, safe to show, one
-    word that a call graph takes. Models read it: no marker of a chat template stands in it.
+    """Return the name of a service, from how its records spell it: a single word that a call graph
+    accepts, without a pod's suffix. It is safe to show, also to a model.
     """
     text = visible(raw, 2 * MOST_NAME).strip("/.-")
     if "/" in text:  # a file, a stream or a pod by its path
@@ -45,7 +45,7 @@ def service_name(raw: bytes | str) -> str:
 
 
 def file_service(name: str) -> str:
-    """The service whose log a file is, by its name; empty where the name says nothing."""
+    """Return the service that a log file belongs to, by its name; empty if the name tells none."""
     path = PurePath(name)
     stem = path.name
     if stem in ("0.log", "current", "stdout", "stderr", "output.log") and path.parent.name:
@@ -58,11 +58,11 @@ def file_service(name: str) -> str:
 
 
 class Namer:
-    """Finds which of some services a text names."""
+    """Finds which of the given services a text names."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        # Of two names at one place, which begin alike, the longer; a name is whole words, and may
-        # have a replica's mark.
+        # Of two names that match at the same place, the longer one is taken. A name consists of
+        # whole words, and a replica's number may follow.
         self._known = set(names)
         longest = "|".join(map(re.escape, sorted(self._known, key=len, reverse=True)))
         self._pattern = re.compile(
@@ -70,19 +70,19 @@ class Namer:
         )
 
     def all(self, text: str) -> Sequence[str]:
-        """The services that it names, each once, in order."""
+        """Return the services that a text names, each once, in order."""
         found = self._pattern.findall(text) if self._known else []
         names = (one if one in self._known else REPLICA.sub("", one) for one in found)
         return list(dict.fromkeys(names))
 
     def first(self, text: str) -> str:
-        """The service that it names first; empty for none."""
+        """Return the service that a text names first; empty if it names none."""
         return next(iter(self.all(text)), "")
 
 
 def targets(text: str, known: Collection[str] = ()) -> list[str]:
-    """The services that a line of trouble names as called, each once, in order. `known` are names
-    of services: of a host's name, the part that is one of them is meant.
+    """Return the services that a line of trouble names as called, each once, in order. `known` are
+    names of services: if a host's name begins with one of them, that service is meant.
     """
     found = []
     for groups in CLIENTS.findall(text):
@@ -97,6 +97,6 @@ def targets(text: str, known: Collection[str] = ()) -> list[str]:
 
 
 def subject(text: str) -> str:
-    """The process, container or pod that a line of the platform is about; empty for none."""
+    """Return the process, container or pod that a line of the platform is about; empty if none."""
     found = SUBJECTS.search(text)
     return REPLICA.sub("", service_name(next(filter(None, found.groups())))) if found else ""

@@ -1,4 +1,4 @@
-"""Records of JSON and CSV: the objects in a stream, and what stands in them."""
+"""Read records of JSON and CSV: find the objects in a stream, and the values in them."""
 
 import codecs
 import csv
@@ -11,20 +11,20 @@ from typing import Any
 from .lines import Reading
 from .words import WORDS
 
-MOST_OBJECT = 4 << 20  # characters of an object; a larger one is read by its inner objects
-MOST_STEPS = 50  # into an object that is no whole one
-MOST_KEYS = 4_096  # names of fields remembered
+MOST_OBJECT = 4 << 20  # characters of an object; of a larger one, the inner objects are read
+MOST_STEPS = 50  # failures in a row to read an object, before the search takes larger steps
+MOST_KEYS = 4_096  # names of fields that are cached
 MOST_TEXT = 2_000  # characters of a message
-DEEP = 6  # levels of a value that are looked into
+DEEP = 6  # levels of nesting that are read
 DECODER = json.JSONDecoder()
-# The names of the parts of a record, as `short` has them; the more telling first.
+# The names of the parts of a record, as `short` writes them, the most telling first.
 NAMES: dict[str, list[str]] = {part: names.split() for part, names in WORDS["fields"].items()}
 
 Path = tuple[str, ...]  # keys from the outer object to the inner
 
 
 def objects_of(text: str) -> list[Any]:
-    """The value that a line of JSON is, in a list; an empty one where it is no JSON."""
+    """Return the value of a line of JSON, in a list; an empty list if the line is not JSON."""
     try:
         value, end = DECODER.raw_decode(text)
     except (ValueError, RecursionError):
@@ -33,10 +33,10 @@ def objects_of(text: str) -> list[Any]:
 
 
 def objects_in(parts: Iterable[bytes], reading: Reading) -> Iterator[tuple[Any, int]]:
-    """The objects of a document of JSON, each with its line; of too large a one, the inner ones."""
+    """Yield the objects of a JSON document, each with its line; if too large, its inner objects."""
     parts, decode = iter(parts), codecs.getincrementaldecoder("utf-8")("replace").decode
     text, place, line, steps, ended = "", 0, 0, 0, False
-    tried = 0  # characters with which the object at hand was not whole
+    tried = 0  # length at which the current object was still incomplete
     while True:
         start = text.find("{", place)
         size = len(text) - start
@@ -69,7 +69,7 @@ def objects_in(parts: Iterable[bytes], reading: Reading) -> Iterator[tuple[Any, 
 
 
 def rows_in(lines: Iterable[bytes], delimiter: str) -> Iterator[tuple[dict[str, str], int]]:
-    """The rows of CSV, by the names in its first line, each with its line."""
+    """Yield the rows of CSV, keyed by the names in the first row, each with its line number."""
     texts = (line.decode("utf-8", "replace").replace("\0", "") + "\n" for line in lines)
     reader = csv.reader(texts, delimiter=delimiter)
     header: list[str] = []
@@ -87,13 +87,13 @@ def rows_in(lines: Iterable[bytes], delimiter: str) -> Iterator[tuple[dict[str, 
 
 
 def records_in(value: Any, around: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
-    """The records of a value: the innermost objects of its lists, each with what stands around it,
-    as batches of OTLP, Loki, CloudWatch and Elasticsearch have them.
+    """Yield the records of a value: the innermost objects of its lists, each with the fields of the
+    objects around it. OTLP, Loki, CloudWatch and Elasticsearch nest batches in this way.
     """
     around = around or {}
     if isinstance(value, list):
         for one in value:
-            if isinstance(one, list) and len(one) == 2:  # of Loki: a time and a line
+            if isinstance(one, list) and len(one) == 2:  # Loki: a time and a line
                 yield {**around, "time": one[0], "message": one[1]}
             else:
                 yield from records_in(one, around)
@@ -111,11 +111,11 @@ def records_in(value: Any, around: Mapping[str, Any] | None = None) -> Iterator[
 
 
 def _lists(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an object that hold lists of records; none where it has a message."""
+    """Return the fields of an object that hold lists of records; none if it has a message."""
     found: dict[str, Any] = {}
     if any(short(key) in NAMES["message"] for key in value):
         return found
-    for key, one in value.items():  # no comprehension: what is deep would need twice the frames
+    for key, one in value.items():  # a comprehension would need twice the stack frames
         holds = isinstance(one, list) and one and isinstance(one[0], dict | list)
         if holds or (isinstance(one, dict) and _lists(one)):
             found[key] = one
@@ -123,7 +123,7 @@ def _lists(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of OTLP as plain JSON has it; any other as it is."""
+    """Return a value of OTLP as plain JSON; any other value as it is."""
     if isinstance(value, dict) and len(value) == 1:
         kind, inner = next(iter(value.items()))
         if kind in ("stringValue", "intValue", "boolValue", "doubleValue", "bytesValue"):
@@ -138,7 +138,7 @@ def _plain(value: Any) -> Any:
 
 
 def _unwrapped(record: dict[str, Any]) -> dict[str, Any]:
-    """A record with the fields of the record that its message is, where it is JSON again."""
+    """If the message of a record is itself a JSON object, replace it by its fields."""
     for key, text in record.items():
         if isinstance(text, str) and text[:2] in ('{"', "{ ") and short(key) in NAMES["message"]:
             for inner in objects_of(text):
@@ -149,12 +149,12 @@ def _unwrapped(record: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(MOST_KEYS)
 def short(key: str) -> str:
-    """The name of a field as the tables have it."""
+    """Return the name of a field as the tables write it: in small letters, without `_-@.`."""
     return key.lower().translate(str.maketrans("", "", "_-@."))
 
 
 def flattened(value: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """The paths and values of an object."""
+    """Yield the paths and values of an object."""
     for key, one in value.items():
         if isinstance(one, dict) and len(path) < DEEP:
             yield from flattened(one, (*path, key))
@@ -163,7 +163,7 @@ def flattened(value: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path,
 
 
 def at(one: Any, paths: Sequence[Path]) -> Any:
-    """The value at the first of these paths that an object has; None where it has none."""
+    """Return the value at the first of these paths that an object has; None if it has none."""
     for path in paths:
         value = one
         for key in path:
@@ -174,7 +174,7 @@ def at(one: Any, paths: Sequence[Path]) -> Any:
 
 
 def flat(value: object, deep: int = DEEP) -> str:
-    """A value of a record as text of bounded length."""
+    """Return a value of a record as text of bounded length."""
     if isinstance(value, str):
         return value[:MOST_TEXT]
     if value is None or deep == 0:

@@ -1,8 +1,8 @@
-"""Who speaks in the lines of a file: found by evidence, not by a list of formats.
+"""Find who speaks in the lines of a file, by evidence rather than by a list of formats.
 
 Every place where lines could name their speaker is tried on a sample: the first words, those after
-the time, those after the level, and every field. A place is as good as what stands there parts the
-lines: few names, each again and again, with much to say, and named by the lines of others.
+the time, those after the level, and every field. A good place divides the lines among few names.
+Each name occurs often, has many different things to say, and is named in the lines of others.
 """
 
 import re
@@ -14,18 +14,18 @@ from .levels import LEVELS
 from .names import PLATFORM, REPLICA, Namer, service_name, targets
 from .words import WORDS, word_of
 
-MOST_NAMES = 100  # that a place may have in a sample
-ENOUGH = 3.0  # score from which a place is taken
-MOST_WORDS = 10  # places after the start of a line, or after its time
-MOST_TEXT = 400  # bytes of a line that are looked at
-MOST_COMPARED = 300  # lines in which the names of others are looked for
+MOST_NAMES = 100  # names that a place may have in a sample
+ENOUGH = 3.0  # score that a place needs to be taken
+MOST_WORDS = 10  # words to try from the start of a line, or after its time
+MOST_TEXT = 400  # bytes of a line that are read
+MOST_COMPARED = 300  # lines that are searched for the names of others
 
 NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.@$-]{1,59}$")
 NO_NAMES = word_of(WORDS["speakers"]["nobody"])
 THREAD, CLASS, HOST, KIND = (
     re.compile(WORDS["speakers"][name]) for name in ("thread", "class", "host", "kind")
 )
-# What is known of a field by its name: that it names services and nothing else, or never.
+# What a field's name tells: that the field names services and nothing else, or never does.
 TELLING, UNKNOWN = 2.0, 1.0
 PRIORS = {"speaker": TELLING, "unlikely": 0.0, "other": -9.0}
 KEY_PRIOR = {word: PRIORS[kind] for kind, words in WORDS["keys"].items() for word in words.split()}
@@ -34,19 +34,19 @@ Path = tuple[str, ...]  # keys from the outer object to the inner
 
 
 class Place(NamedTuple):
-    """Where a line without its time may name its speaker."""
+    """A place where a line, without its time, may name its speaker."""
 
     pattern: re.Pattern[bytes]  # its first group is the name
-    prior: float  # what is known of the place beforehand
+    prior: float  # score that the place has beforehand
     before_time: bool = False
-    proven: bool = False  # by the name of the field, or because the lines of others call its names
+    proven: bool = False  # whether its names are certain to be services
 
 
 class Headed(NamedTuple):
-    """A line without its time, and where that stood."""
+    """A line without its time, and where the time stood."""
 
     text: bytes
-    begin: int
+    begin: int  # -1 if it had none
 
 
 _WORD, _SIGNS = rb"[A-Za-z0-9_][\w.@$-]*+", rb"[^\w@$]++"
@@ -56,7 +56,7 @@ FIELD = re.compile(rb"(?<![\w.@-])([A-Za-z_@][\w.@-]{1,40})=")
 
 
 def places(sample: Sequence[Headed]) -> list[Place]:
-    """All places to try in lines of text: words from the start and after the level, and fields."""
+    """Return all places to try in lines of text: words at the start or after the level, fields."""
     heads = [(b"", MOST_WORDS), (rb"(?i:.{0,100}?\b(?:%s)\b)" % _LEVEL, 2)]
     found = [
         Place(re.compile(rb"%s[^\w@$]*(?:%s%s){%d}(%s)" % (head, _WORD, _SIGNS, words, _WORD)), 0.0)
@@ -72,7 +72,7 @@ def places(sample: Sequence[Headed]) -> list[Place]:
 
 
 def key_prior(key: str) -> float:
-    """What the name of a field says of whether it names the speaker; of a path, its last part."""
+    """Score how likely a field names the speaker, by its name; of a path, by its last part."""
     parts = re.sub(r"[_-]", "", key.lower()).split(".")
     return KEY_PRIOR.get("".join(parts[-2:]), KEY_PRIOR.get(parts[-1], UNKNOWN))
 
@@ -80,8 +80,8 @@ def key_prior(key: str) -> float:
 def best_place(
     sample: Sequence[Headed], known: Collection[str], least: float = 0.0
 ) -> Place | None:
-    """The place where lines of text name their speaker; None where none has a score of `least` more
-    than `ENOUGH`. `known` are names of services.
+    """Return the place where lines of text name their speaker; None if none scores more than
+    `ENOUGH + least`. `known` are names of services.
     """
     best, most = None, ENOUGH + least
     sample = [Headed(one.text[:MOST_TEXT], one.begin) for one in sample]
@@ -102,7 +102,7 @@ def best_place(
 
 
 def _signs(rest: Sequence[bytes]) -> float:
-    """What follows a place tells: after a header comes the same sign in every line, or a level."""
+    """Score what follows a place: after a header, every line has the same sign, or a level."""
     texts = [text.lstrip() for text in rest if text]
     enough = 0.9 * max(1, len(texts))
     signs = Counter(text[:1] for text in texts if text and not text[:1].isalnum())
@@ -113,7 +113,7 @@ def _signs(rest: Sequence[bytes]) -> float:
 def best_key(
     records: Sequence[Mapping[Path, str]], texts: Sequence[str], known: Collection[str]
 ) -> tuple[list[Path], bool]:
-    """The fields that name the speaker, the best first; and whether those are services for sure."""
+    """Return the fields that name the speaker, best first; and whether it is surely a service."""
     keys = Counter(key for record in records for key in record)
     good = []
     for key, count in keys.items():
@@ -133,9 +133,9 @@ def best_key(
 def score_of(
     values: Sequence[str], lines: Sequence[str], known: Collection[str], prior: float = 0.0
 ) -> tuple[float, bool]:
-    """How well a place parts lines among speakers, from below 0 to about 7, beyond the `prior` that
-    its name gives it; and whether what stands there is for certain the name of a service. `values`
-    are what stands there, empty for nothing.
+    """Score how well a place divides lines among speakers, and tell whether it certainly names
+    services. The score is `prior` plus a number from below 0 to about 7. `values` are what stands
+    at the place in each line, empty for nothing.
     """
     names = [service_name(value) for value in values]
     names = [name if NAME.match(name) else "" for name in names]
@@ -146,7 +146,7 @@ def score_of(
         return -9.0, False
 
     def share(told: Callable[[str], object]) -> float:
-        """The share of the lines whose name tells something."""
+        """The share of the lines with a name for which `told` is true."""
         return sum(count for name, count in counts.items() if told(name)) / said
 
     often = share(lambda name: counts[name] >= min(3, len(lines)))
@@ -164,7 +164,7 @@ def score_of(
 
 
 def _variety(names: Sequence[str], values: Sequence[str], lines: Sequence[str]) -> float:
-    """1 where all names have much to say, -0.5 where each is followed by the same words."""
+    """Score from -0.5, if the same words follow each name, to 1, if all names have much to say."""
     after: dict[str, set[str]] = defaultdict(set)
     for name, value, line in zip(names, values, lines, strict=True):
         if name:
@@ -175,7 +175,7 @@ def _variety(names: Sequence[str], values: Sequence[str], lines: Sequence[str]) 
 
 
 def _named_by_others(names: Sequence[str], lines: Sequence[str]) -> tuple[float, bool]:
-    """How many names lines of others name, or better call, and whether they are services so."""
+    """Score how many names the lines of others name or call, and tell if this proves services."""
     plain = [REPLICA.sub("", name) for name in names]
     known, replicas = set(filter(None, plain)), {name for name in names if REPLICA.search(name)}
     if len(known) < 2:
@@ -183,7 +183,7 @@ def _named_by_others(names: Sequence[str], lines: Sequence[str]) -> tuple[float,
     namer, exact = Namer(known), Namer(replicas)
     named: set[str] = set()
     called: set[str] = set()
-    numbered = False  # whether somebody names one replica of many
+    numbered = False  # whether the line of another names a single replica
     step = max(1, len(lines) // MOST_COMPARED)
     for name, own, line in list(zip(names, plain, lines, strict=True))[::step]:
         found = set(namer.all(line)) - {own} if own else set()

@@ -1,10 +1,10 @@
-"""Whom to suspect, by what the window shows of each service against the earlier part of the log:
-how much it printed, which trouble is new or more than usual, and whom it complains of.
+"""Whom to suspect, by comparing each service in the window with the earlier part of the log: how
+much it printed, which trouble is new or more than usual, and whom it complains of.
 
-Each service has a mass, by its own unusual lines. Of it, the share of its lines of trouble that
-names another flows to that one, again and again; with a call graph, so does a part of what names
-nobody, to callees that are in trouble. A service is suspected by what stays with it. This is a
-random walk along complaints, as PageRank's, absorbed where a service blames itself.
+Each service has a mass, given by its own unusual lines. The share of its trouble that names another
+service flows on to that service, again and again. With a call graph, part of the trouble that names
+nobody flows to callees in trouble. The mass that stays with a service makes it suspect. This is a
+random walk along complaints, as in PageRank, which is absorbed where a service blames itself.
 """
 
 from collections import Counter, defaultdict
@@ -21,23 +21,23 @@ from .words import WORDS, any_of
 CAUSES, SYMPTOMS, COMPLAINTS, CHANGES = (
     any_of(words, "(?i)") for words in WORDS["trouble"].values()
 )
-BEFORE = 180  # seconds before the trouble, in which a change may be its cause
+BEFORE = 180  # how many seconds before the trouble a change may be its cause
 CAUSE_WEIGHT, SYMPTOM_WEIGHT = 2.0, 0.5
 SILENT = 0.2  # share of its usual lines below which a service has gone silent
-SILENT_LINES = 10  # that it should have printed, at least
-SILENCE = 8.0  # what that weighs, as lines of trouble do in `window.gain`
-LEAST_GAIN = 4.0  # of trouble in the window, from which it counts as more than usual
-MOST_TARGETS = 50  # services that are only named by others
+SILENT_LINES = 10  # how many lines it should have printed, at least
+SILENCE = 8.0  # what silence weighs, on the scale of `window.gain`
+LEAST_GAIN = 4.0  # gain from which trouble in the window is more than usual
+MOST_TARGETS = 50  # services known only because others name them
 
 ROUNDS = 30
-STAYS = 0.1  # share of its mass that a service keeps whatever it says: who complains is in trouble
-SILENT_GUILT = 0.25  # share that flows on to callees in trouble, of a symptom that names nobody
-# The logarithm of the odds that the first suspect is right: fitted to logs that the simulator made
-# of incidents of `train`; docs/logs.md has how it fares on others.
+STAYS = 0.1  # share of its mass that a service always keeps: one that complains is in trouble
+SILENT_GUILT = 0.25  # of a symptom that names nobody, the share that flows to callees in trouble
+# Weights of the log-odds that the first suspect is right. They were fitted to logs that the
+# simulator made of incidents of `train`; docs/logs.md tells how they fare on others.
 OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
-MOST_GAIN = 80.0  # of a window, beyond which it is no clearer
+MOST_GAIN = 80.0  # gain beyond which a window is no clearer
 LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5
-NEAR = 0.45  # share of the first suspect's, from which neither is sure
+NEAR = 0.45  # if the next suspect has more than this of the first's share, neither is sure
 MOST_HOPS = 6
 
 LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"
@@ -45,30 +45,30 @@ LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"
 
 @dataclass(frozen=True)
 class Trouble:
-    """A template of trouble of one service."""
+    """Lines of trouble of one service that share a template."""
 
-    lines: int  # in the window
-    usual: float  # lines that a stretch of that length had before
-    gain: float  # how unlike the usual, see `window.gain`
-    example: str  # a line of it, safe to show
+    lines: int  # how many are in the window
+    usual: float  # how many a stretch of that length had before
+    gain: float  # how unusual that is, see `window.gain`
+    example: str  # one of the lines, safe to show
     at: tuple[int, int]  # (number of the file, line) of the example, both from 0
     level: int  # see `levels`
     first: int  # second of its first line in the window; -1 where lines have no time
-    names: Mapping[str, float]  # services that its examples name, to how many lines
+    names: Mapping[str, float]  # services that its examples name, to numbers of lines
 
     @property
     def cause(self) -> bool:
-        """Whether its words tell of a cause at home."""
+        """Whether its words tell of a cause within the service itself."""
         return bool(CAUSES.search(self.example)) and not self.names
 
     @property
     def symptom(self) -> bool:
-        """Whether its words tell what somebody else does."""
+        """Whether its level or words tell of what another service does."""
         return self.level == FAILED or (bool(SYMPTOMS.search(self.example)) and not self.cause)
 
     @property
     def mass(self) -> float:
-        """How much it tells that something is wrong, by its words, too."""
+        """How strongly it tells that something is wrong: its gain, weighted by its words."""
         return self.gain * (CAUSE_WEIGHT if self.cause else SYMPTOM_WEIGHT if self.symptom else 1.0)
 
 
@@ -77,29 +77,29 @@ class ServiceEvidence:
     """What the window shows of a service."""
 
     name: str
-    lines: float = 0.0  # a minute, as all counts here
+    lines: float = 0.0  # per minute, like all counts here
     usual_lines: float = 0.0
     errors: float = 0.0
     usual_errors: float = 0.0
     warnings: float = 0.0
     usual_warnings: float = 0.0
-    troubles: list[Trouble] = field(default_factory=list)  # the most unlike the usual first
+    troubles: list[Trouble] = field(default_factory=list)  # the most unusual first
     silent: bool = False  # whether it all but stopped printing
 
     @property
     def cause(self) -> bool:
-        """Whether its own lines tell of a cause at home."""
+        """Whether its own lines tell of a cause within the service."""
         return any(one.cause for one in self.troubles)
 
     @property
     def own_share(self) -> float:
-        """The share of its trouble that tells of more than what others do to it."""
+        """The share of its trouble that is more than a symptom of what others do."""
         total = sum(one.mass for one in self.troubles)
         return sum(one.mass for one in self.troubles if not one.symptom) / total if total else 0.0
 
     @property
     def mass(self) -> float:
-        """How much is wrong with it: a logarithm, as ten times the lines are not ten causes."""
+        """How much is wrong with it, as a logarithm: ten times the lines are not ten causes."""
         return log2(1.0 + self._total)
 
     @property
@@ -108,8 +108,8 @@ class ServiceEvidence:
 
     @property
     def names(self) -> dict[str, float]:
-        """Whom it complains of, to the share of its new trouble that does; the shares come to 1 at
-        most. Symptoms that name nobody are those of whom its other lines name.
+        """The services that it complains of, with the share of its new trouble that names each. The
+        shares sum to at most 1. Unnamed symptoms count towards those that other lines name.
         """
         total = self._total
         named: dict[str, float] = defaultdict(float)
@@ -122,7 +122,7 @@ class ServiceEvidence:
 
 
 class Counts:
-    """Lines of each shape in a window, or in the whole log, and in what tells the usual."""
+    """How many lines of each shape are in the window, or the whole log, and in the usual time."""
 
     def __init__(self, tally: Tally, window: Window | None) -> None:
         self.inside, self.before = Counter[int](), Counter[int]()
@@ -140,9 +140,9 @@ class Counts:
 def weigh(
     tally: Tally, window: Window | None, services: Sequence[str] = ()
 ) -> dict[str, ServiceEvidence]:
-    """The evidence on every service, by name: those that the log has lines of, those that are
-    known (`services`), and those that lines of trouble name. Without a window, the whole log is
-    taken, and nothing is usual.
+    """Return the evidence on every service, by name: those with lines in the log, those that are
+    known (`services`), and if none are known, those that lines of trouble name. Without a window,
+    the whole log is taken, and nothing is usual.
     """
     counts = Counts(tally, window)
     known = sorted({*speakers_of(tally), *services})
@@ -183,7 +183,7 @@ def weigh(
 def _trouble(
     tally: Tally, numbers: Sequence[int], counts: Counts, named: Mapping[int, Sequence[str]]
 ) -> Trouble:
-    """One template of trouble of a service, from its shapes."""
+    """Sum up the shapes of a service's trouble that share a template."""
     inside, before, rest = counts.inside, counts.before, counts.rest
     now = [number for number in numbers if inside[number]]
     shape = tally.shapes[max(now, key=lambda number: (tally.shapes[number].level, inside[number]))]
@@ -191,7 +191,7 @@ def _trouble(
     for number in now:
         for name in named[number]:
             names[name] += inside[number] / len(named[number])
-    # Both sides weigh alike: else a steady line of a level like FATAL would be unusual.
+    # Both sides are weighted alike, or else a steady FATAL line would seem unusual.
     lines, usual = (
         sum(side[number] * weight(tally.shapes[number].level) for number in numbers)
         for side in (inside, before)
@@ -211,8 +211,8 @@ def _trouble(
 def _named(
     tally: Tally, inside: Mapping[int, int], known: Sequence[str], find: bool
 ) -> dict[int, list[str]]:
-    """Shape of trouble to the services that its example complains of: those that it calls, and
-    those that it mentions where it tells of what others do.
+    """Map shapes of trouble to the services that their examples complain of: those called (only
+    known ones unless `find`), and if the example tells of what others do, those mentioned.
     """
     namer = Namer(name for name in known if name != OTHERS)
     named: dict[int, list[str]] = {}
@@ -233,7 +233,7 @@ def _named(
 
 
 def changes(tally: Tally, window: Window) -> dict[str, str]:
-    """Services to a line about a change of theirs that first came shortly before the trouble."""
+    """Return, by service, a line about a change that first came shortly before the trouble."""
     first: dict[int, int] = {}
     for second, number, _ in tally.rows():
         if second >= 0:
@@ -246,7 +246,7 @@ def changes(tally: Tally, window: Window) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A service and its share of all that is wrong, 0 to 1."""
+    """A service and its share of all that is wrong, from 0 to 1."""
 
     service: str
     share: float
@@ -255,7 +255,7 @@ class Suspect:
 def rank(
     evidence: Mapping[str, ServiceEvidence], calls: Mapping[str, Sequence[str]] | None = None
 ) -> list[Suspect]:
-    """The services by their share in what is wrong. `calls` tells whom each calls, where known."""
+    """Rank services by their share of what is wrong. `calls` are the callees of each, if known."""
     mass = {name: one.mass for name, one in evidence.items()}
     flows = {name: _flow(one, mass, calls or {}) for name, one in evidence.items()}
     kept: dict[str, float] = defaultdict(float)
@@ -277,7 +277,7 @@ def rank(
 def _flow(
     one: ServiceEvidence, mass: Mapping[str, float], calls: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
-    """Shares of a service's mass that go to others."""
+    """Return the shares of a service's mass that flow to others."""
     flow = {other: share for other, share in one.names.items() if share > 0.0}
     unnamed = 1.0 - min(1.0, sum(flow.values()))
     callees = calls.get(one.name, ())
@@ -290,7 +290,7 @@ def _flow(
 
 
 def chain_to(root: str, evidence: Mapping[str, ServiceEvidence]) -> list[str]:
-    """Who made whom fail, from the root on: next is always who complains most of the one before."""
+    """Return who made whom fail, from the root: next is the one that complains most of the last."""
     found = [root]
     while len(found) < MOST_HOPS:
         blames = {one.name: one.names.get(found[-1], 0.0) * one.mass for one in evidence.values()}
@@ -302,15 +302,15 @@ def chain_to(root: str, evidence: Mapping[str, ServiceEvidence]) -> list[str]:
 
 
 def accusers(service: str, evidence: Mapping[str, ServiceEvidence]) -> list[ServiceEvidence]:
-    """Those that complain of a service."""
+    """Return the evidence of the services that complain of a service."""
     return [one for one in evidence.values() if one.names.get(service, 0.0) > 0.0]
 
 
 def confidence(
     suspects: Sequence[Suspect], evidence: Mapping[str, ServiceEvidence], gain: float
 ) -> float:
-    """The probability that the first suspect is the root: by a cause in its own lines, complaints
-    of others, how far the next is behind, and how clear the window is (its `gain`).
+    """Return the probability that the first suspect is the root. It depends on causes in its own
+    lines, complaints of others, the lead over the next, and how clear the window is (its `gain`).
     """
     if not suspects:
         return 0.0
@@ -324,7 +324,7 @@ def confidence(
 
 
 def doubts(suspects: Sequence[Suspect], evidence: Mapping[str, ServiceEvidence]) -> list[str]:
-    """What of the evidence forbids to be sure of the first suspect."""
+    """List what in the evidence casts doubt on the first suspect."""
     first, found = evidence[suspects[0].service], []
     own = [one for one in accusers(first.name, evidence) if one.own_share > 0.5]
     if not (first.troubles or first.silent):

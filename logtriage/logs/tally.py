@@ -1,9 +1,9 @@
-"""Records counted, in memory that does not grow with the log: how many lines of which shape each
-service printed when, with an example of each shape.
+"""Count records in memory that does not grow with the log: how many lines of each shape a service
+printed, and when, with an example of each shape.
 
-A shape is what lines share that differ in digits only (trouble), or in digits and in the letters of
-hexadecimal numbers (calm lines, of which there are many more). Shapes whose first words agree have
-one template. What is worked out of a text is worked out once a shape.
+Lines have one shape if they differ only in digits (trouble), or in digits and the letters of
+hexadecimal numbers (calm lines, of which there are many more). Shapes whose first words agree share
+a template. A text is analysed only once per shape.
 """
 
 import re
@@ -21,42 +21,42 @@ from .names import PLATFORM, REPLICA, Namer, service_name, subject
 class Record(NamedTuple):
     """A line, or an object, of a log."""
 
-    speaker: bytes | str | None  # None for the file's
-    level: int | None  # None for one that the text tells
+    speaker: bytes | str | None  # None if it is the file's
+    level: int | None  # None if the text has to tell it
     text: bytes
-    line: int  # from 0
+    line: int  # its number, from 0
 
 
 class Batch(NamedTuple):
-    """Some records of a file; `keys` are alike where all but numbers is alike."""
+    """Some records of a file; those that differ only in numbers have equal `keys`."""
 
     seconds: Sequence[int]  # -1 for one without a time
     keys: Sequence[Hashable]
-    lines: Sequence[bytes]  # with what they say
-    record: Callable[[int], Record]  # by its place among them
+    lines: Sequence[bytes]  # their texts
+    record: Callable[[int], Record]  # the record at an index
 
 
-# Of lines that share a key, but no shape: trouble, which letters of hexadecimal numbers tell apart,
-# and requests, which have a status.
+# Used in place of a shape if lines with one key have several shapes: lines of trouble differ in the
+# letters of hexadecimal numbers, and requests differ in status.
 BY_DIGITS, BY_STATUS = -1, -2
 
-HEAD = 240  # bytes of a text by which its shape is told
-TIMED = HEAD + 32  # of a text with its time
+HEAD = 240  # bytes of a text that tell its shape
+TIMED = HEAD + 32  # the same for a text with its time
 EXAMPLE = 1_000  # characters kept of a line
-MOST_SHAPES = 20_000  # beyond them, lines are counted by level and service alone
-REST = b"(others)"  # the text of those
-MOST_KNOWN = 50_000  # keys remembered
+MOST_SHAPES = 20_000  # beyond them, lines are counted only by level and service
+REST = b"(others)"  # the text of such lines
+MOST_KNOWN = 50_000  # keys that are cached
 MOST_SERVICES = 500
 SPELLING = 240  # bytes of a service's name
-MOST_CELLS = 200_000  # counts kept; beyond them buckets are made wider
+MOST_CELLS = 200_000  # counts kept; beyond them, buckets are made wider
 WIDTHS = (1, 5, 15, 60, 300, 900, 3600, 21_600, 86_400, 604_800, 31_536_000)  # seconds a bucket
 HEXADECIMAL, DIGITS = b"0123456789abcdefABCDEF", b"0123456789"
-NUMBER = re.compile(rb"[0-9a-f]{8}(?:-?[0-9a-f]{4,})*")  # in hexadecimal: of a trace, a UUID
-OTHERS = "others"  # the service of lines that come when there are too many
+NUMBER = re.compile(rb"[0-9a-f]{8}(?:-?[0-9a-f]{4,})*")  # in hexadecimal, as of a trace or a UUID
+OTHERS = "others"  # the service of lines beyond `MOST_SERVICES`
 TEMPLATE_WORDS = 12
 VARIES = re.compile(r"\d|^[0-9a-fA-F]{8,}$|^/.*/|@")  # a word that is a number, a path, an address
 SPLIT = re.compile(r"[\s=,;()\[\]{}]+|\"[^\"]*\"|'[^']*'")
-ONE_REPLICA = 0.8  # share of the trouble of all replicas, from which one of them is told apart
+ONE_REPLICA = 0.8  # share of all replicas' trouble at which one is told apart
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class Shape:
 
     service: int  # its number in `Tally.services`
     level: int
-    template: int  # a number that shapes of the same words have in common
+    template: int  # a number that shapes with the same first words share
     example: str  # one of them, safe to show
     at: tuple[int, int]  # (number of the file, line) of the example; both from 0
 
@@ -74,9 +74,9 @@ class Shape:
 class Tally:
     """The counts of a log."""
 
-    known: Sequence[str] = ()  # names of services that a call graph tells
-    # (bucket, shape) to lines. A bucket is seconds since 1970 in units of `width`, or -1 for lines
-    # without a time.
+    known: Sequence[str] = ()  # names of services in the call graph
+    # From (bucket, shape) to lines. A bucket is seconds since 1970 in units of `width`, or -1 for
+    # lines without a time.
     counts: dict[tuple[int, int], int] = field(default_factory=dict)
     width: int = 1
     services: list[str] = field(default_factory=list)  # names, by number
@@ -90,10 +90,10 @@ class Tally:
         self._templates: dict[tuple[str, ...], int] = {}
 
     def add(self, batches: Iterable[Batch], file: int, service: str) -> tuple[int, int]:
-        """Count the records of a file, by its number; gives how many there were, and how many
-        without a time. `service` speaks where neither a record nor its text says who.
+        """Count the records of the file with this number. Return how many there were, and how many
+        had no time. `service` is the speaker of records that do not name one.
         """
-        # Shapes by keys; by a key and what tells its shapes apart, where it has several.
+        # Shapes by key, or by key and what tells its shapes apart if it has several.
         known: dict[Hashable, int] = {}
         read = untimed = 0
         for seconds, keys, lines, record in batches:
@@ -119,7 +119,7 @@ class Tally:
         return read, untimed
 
     def _count(self, seconds: Iterable[int], shapes: Iterable[int]) -> None:
-        """Add a line of each of these shapes at its second, by wider buckets if there are many."""
+        """Add a line of each shape at its second; widen buckets if there are too many counts."""
         cells, width = self.counts, self.width
         for (second, shape), lines in Counter(zip(seconds, shapes, strict=True)).items():
             cell = second // width if second >= 0 else -1, shape
@@ -132,13 +132,13 @@ class Tally:
             self.counts, self.width = dict(wider), width
 
     def rows(self) -> Iterator[tuple[int, int, int]]:
-        """Each count: a second (the first of its bucket, -1 for none), a shape, and its lines."""
+        """Yield each count: first second of its bucket (-1 if without time), shape, and lines."""
         for (bucket, shape), lines in self.counts.items():
             yield bucket * self.width if bucket >= 0 else -1, shape, lines
 
     def _shape(self, record: Record, file_service: str, file: int, exact: bool = False) -> int:
-        """The shape of a record; where not all records of its key have it, and `exact` is not set,
-        what tells them apart. Beyond `MOST_SHAPES` a service has one of each level.
+        """Return the shape of a record, or, if its key has several shapes and `exact` is not set,
+        what tells them apart. Beyond `MOST_SHAPES`, new lines of a service share one per level.
         """
         level, status = record.level, b""
         if level is None:
@@ -162,20 +162,20 @@ class Tally:
         return self._exact[shape]
 
     def _template(self, text: str) -> int:
-        """The number of the words with which a text begins, numbers and the like aside."""
+        """Return the number of a text's template: its first words, with numbers and such masked."""
         said = [word for word in SPLIT.split(text) if word][:TEMPLATE_WORDS]
         words = tuple("*" if VARIES.search(word) else word for word in said)
         return self._templates.setdefault(words, len(self._templates))
 
     def _speaker(self, raw: bytes | str | None, file_service: str) -> str:
-        """The name of the service whose a line is."""
+        """Return the name of the service that speaks in a line."""
         if not raw or file_service in self.known:
             return file_service
         name = service_name(raw[:SPELLING])
         return self._namer.first(name) or name if self.known and name not in self.known else name
 
     def _number(self, name: str) -> int:
-        """The number of a service."""
+        """Return the number of a service; a new service gets a new one."""
         if name not in self._numbers and len(self.services) >= MOST_SERVICES and name != OTHERS:
             return self._number(OTHERS)
         if name not in self._numbers:
@@ -184,7 +184,7 @@ class Tally:
         return self._numbers[name]
 
     def settle(self) -> None:
-        """Once all is read: give lines of the platform to whom they are about; shorten names."""
+        """Once all is read, give the platform's trouble to whom it is about, and shorten names."""
         known = [name for name in self.services if not PLATFORM.match(name)]
         namer = Namer(REPLICA.sub("", name) for name in known)
         for shape in self.shapes:
@@ -195,7 +195,7 @@ class Tally:
         self._shorten()
 
     def _shorten(self) -> None:
-        """Take off what all names begin with, where lines name services without it."""
+        """Remove the prefix that all names share, if lines name services without it."""
         used = sorted(speakers_of(self) - {OTHERS})
         same = takewhile(lambda signs: len(set(signs)) == 1, zip(*used, strict=False))
         prefix = re.sub(r"[^-_./]*$", "", "".join(signs[0] for signs in same))
@@ -207,9 +207,9 @@ class Tally:
             self.services = [name.removeprefix(prefix) for name in self.services]
 
     def merge_replicas(self, start: int, end: int) -> bool:
-        """Give the lines of replicas to their service, but for those of which one has the trouble
-        of all between two times, and for one without others that nobody names without its number.
-        Says whether any changed hands.
+        """Give the lines of replicas to their service, and return whether any changed hands. They
+        keep their lines if one replica has most of their errors between two times. A single replica
+        keeps its lines unless others name its service and never this replica.
         """
         errors: Counter[int] = Counter()
         for second, number, lines in self.rows():

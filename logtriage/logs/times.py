@@ -1,7 +1,7 @@
-"""Times as logs write them, to seconds since 1970.
+"""Convert times as logs write them to seconds since 1970.
 
-A time without a zone is taken as UTC, so that lines of one clock keep their distances. One without
-a date or a year takes it from its neighbours: see `Clock`.
+A time without a zone is taken as UTC, so the distances between times of one clock stay right. A
+time without a date or a year takes it from its neighbours: see `Clock`.
 """
 
 import re
@@ -13,12 +13,12 @@ from functools import lru_cache, partial
 from itertools import groupby
 from typing import NamedTuple
 
-LOOK = 160  # bytes of a line in which its time is looked for
-MOST_KNOWN = 50_000  # times remembered of a file
+LOOK = 160  # how many bytes of a line are searched for its time
+MOST_KNOWN = 50_000  # times of a file that are cached
 LEAST = 0.05  # share of lines that a form needs
 DAY = 86_400
-MOST_STRAYS = 50  # lines of a block with their time elsewhere, from which each is searched
-BLANK_ZONE = 4  # bytes after a blank by which a zone, such as ` +0500`, differs from other words
+MOST_STRAYS = 50  # lines of a block with their time elsewhere, beyond which all are searched
+BLANK_ZONE = 4  # bytes after a blank that tell a zone, such as ` +0500`, from other words
 MISSING = -2  # the second of a line without a time
 END = 7_258_118_400  # the year 2200: no time is later
 MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
@@ -28,30 +28,30 @@ CLOCK = r"\d\d:\d\d:\d\d"
 ZONES = {"EST": -5, "EDT": -4, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "CDT": -5, "CET": 1}
 ZONES |= {"CEST": 2, "EET": 2, "EEST": 3, "JST": 9, "Z": 0, "UTC": 0, "GMT": 0}
 ZONE = rf"( ?(?:[+-]\d\d:?\d\d|{'|'.join(ZONES)})(?![\w:]))?"
-# What a time consists of; the part of a second is left out.
+# The parts of a time; fractions of a second are left out.
 PART = re.compile(rf"(?<!:\d\d\.)(?<!\d)\d+|{MONTH}|\b[AP]M\b".encode())
 
-Groups = tuple[bytes, bytes | None]  # of a form's pattern: a time to the second, and its zone
+Groups = tuple[bytes, bytes | None]  # of a form's pattern: the time to the second, and its zone
 
 
 class Form(NamedTuple):
     """A way to write a time."""
 
-    pattern: re.Pattern[bytes]  # its first group is the time to the second, its second the zone
-    order: str  # of its parts, a letter each as of `strftime`; empty for a number since 1970
-    period: int = 0  # seconds after which such a time comes again; 0 where the date is whole
+    pattern: re.Pattern[bytes]  # group 1 is the time to the second, group 2 the zone
+    order: str  # of its parts, as letters of `strftime`; empty for a number since 1970
+    period: int = 0  # seconds after which such a time recurs; 0 if the date is complete
 
 
 def _form(pattern: str, order: str, period: int = 0) -> Form:
     return Form(re.compile(pattern.encode()), order, period)
 
 
-# The first where both read the lines alike, see `find_forms`.
+# The first is taken if both read the lines alike, see `find_forms`.
 MONTH_FIRST = _form(
     r"(?<!\d)(\d\d?/\d\d?/\d{4},? \d\d?:\d\d:\d\d(?:\.\d+)?(?: [AP]M)?)()", "mdYHMSp"
 )
 DAY_FIRST = MONTH_FIRST._replace(order="dmYHMSp")
-# The more exact before what is a part of it; `k` is the month and the day in one number.
+# A form comes before any form that is a part of it; `k` is month and day in one number.
 FORMS = (
     _form(rf"(\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK})(?:[.,]\d+)?{ZONE}", "YmdHMS"),
     _form(rf"(?<!\d)(\d\d?[-/ ]{MONTH}[-/ ]\d{{4}}[: ]{CLOCK})(?:[.,]\d+)?{ZONE}", "dmYHMS"),
@@ -72,7 +72,7 @@ FORMS = (
 
 
 def _parsed(order: str, year: int, time: bytes, zone: bytes | None) -> int:
-    """The second of a time by the order of its parts, -1 for none; `year` is for one without."""
+    """Return the second of a time by the order of its parts, -1 for none; `year` is the default."""
     if not order:
         return number_to_second(float(time))
     parts = dict(zip(order, PART.findall(time), strict=False))
@@ -94,7 +94,7 @@ def _parsed(order: str, year: int, time: bytes, zone: bytes | None) -> int:
 
 
 def _zone_seconds(zone: bytes) -> int:
-    """How far a zone is ahead of UTC."""
+    """Return how far a zone is ahead of UTC, in seconds."""
     text = zone.decode().strip().replace(":", "")
     if text[:1] in ("+", "-"):
         return (int(text[1:3]) * 3600 + int(text[3:5]) * 60) * (-1 if text[0] == "-" else 1)
@@ -102,8 +102,8 @@ def _zone_seconds(zone: bytes) -> int:
 
 
 class Clock:
-    """Reads times in one form. Where the date or the year is not written, a time is the one that is
-    nearest to the last; `near` is a time near the first one, such as that of another file.
+    """Reads times in one form. A time without a date or a year is taken as the one nearest to the
+    last time read; `near` is a time near the first one, such as that of another file.
     """
 
     def __init__(self, form: Form, near: int | None = None) -> None:
@@ -114,12 +114,12 @@ class Clock:
         self._period = form.period + DAY * (form.period > DAY and isleap(self._year))
 
     def read(self, text: bytes) -> int:
-        """The second in a text that is a time; -1 for what is none."""
+        """Return the second of the time in a text; -1 if there is none."""
         found = self.form.pattern.search(text)
         return self.at(found[1], found[2]) if found else -1
 
     def at(self, time: bytes, zone: bytes | None) -> int:
-        """The second from the groups of the form's pattern; -1 for what is no time."""
+        """Return the second from the groups of the form's pattern; -1 if they are no time."""
         second = self._parsed(time, zone)
         if not self._period or second < 0:
             return second
@@ -129,11 +129,11 @@ class Clock:
 
 
 class Stamps:
-    """Reads the times of the lines of one file: each at the place where the first of some lines has
-    it, as a rule, else by the first of the forms that it has.
+    """Reads the times of the lines of one file. The time of a line is usually at the same place as
+    in the first line of its block; if it is not, the line is searched for each form in turn.
 
     Attributes:
-        span: where the lines last read have their time, if all have it at one place, else None.
+        span: where the lines last read have their time; None unless all have it at one place.
     """
 
     def __init__(self, forms: Sequence[Form], near: int | None) -> None:
@@ -142,7 +142,7 @@ class Stamps:
         self.span: tuple[int, int] | None = None
 
     def seconds(self, lines: Sequence[bytes]) -> list[int]:
-        """The second of each line: `MISSING` without a time, -1 for one that is no time."""
+        """Return the second of each line: `MISSING` without a time, -1 with an invalid one."""
         seconds: list[int] = []
         for groups, run in groupby(self._groups(lines)):
             first, many = len(seconds), len([*run])
@@ -153,7 +153,7 @@ class Stamps:
         return seconds
 
     def _groups(self, lines: Sequence[bytes]) -> list[Groups | None]:
-        """Time and zone of each line in the first form, None where it has none."""
+        """Return the time and zone of each line in the first form; None for a line without."""
         search = self._clocks[0].form.pattern.search
         found = search(lines[0], 0, LOOK)
         self._place = _place_of(found) if found else self._place
@@ -162,7 +162,7 @@ class Stamps:
             stamps = [line[begin:after] for line in lines]
         else:
             stamps = [line[begin:end] + line[zone:after] for line in lines]
-        known: dict[bytes, Groups | None] = {}  # what stands at the place, to both
+        known: dict[bytes, Groups | None] = {}  # from the text at the place
         strays = 0
         for stamp, line in dict(zip(stamps, lines, strict=True)).items():
             found = search(line, 0, LOOK)
@@ -185,8 +185,8 @@ class Stamps:
 
 
 def _place_of(found: re.Match[bytes]) -> tuple[int, int, int, int, int]:
-    """Where a time begins and ends, where its zone begins, the end of what tells it from other
-    times (what follows tells one without a zone from one with a zone), and the end of all of it.
+    """Return where a time begins and ends, where its zone begins, the end of the text that tells it
+    from other times (including what shows that it has no zone), and the end of the whole match.
     """
     zone = found.start(2) if found[2] else found.end()
     after = max(found.end(), zone + 1)
@@ -196,8 +196,8 @@ def _place_of(found: re.Match[bytes]) -> tuple[int, int, int, int, int]:
 
 
 def find_forms(sample: Sequence[bytes]) -> list[Form]:
-    """The forms in which lines write their time, those of most lines first; a line counts for the
-    form that stands first in it. Of days and months, that stands first which puts lines closer.
+    """Return the forms in which lines write their time, the commonest first. A line counts for the
+    form that starts first in it. Day or month first: whichever fits the lines better is taken.
     """
     lines: Counter[Form] = Counter()
     for line in sample:
@@ -217,26 +217,26 @@ def find_forms(sample: Sequence[bytes]) -> list[Form]:
 
 
 def _misfit(form: Form, sample: Sequence[bytes]) -> tuple[int, int]:
-    """How many lines a form does not read, and how far apart it puts the others, in seconds."""
+    """Return how many lines a form cannot read, and how many seconds the others span."""
     clock = Clock(form)
     read = [second for second in map(clock.read, sample) if second >= 0]
     return len(sample) - len(read), max(read, default=0) - min(read, default=0)
 
 
 def find_stamp(text: bytes, forms: Sequence[Form]) -> re.Match[bytes] | None:
-    """Where a text has its time, in the first of these forms that it has; None where in none."""
+    """Return the match of the first of these forms that a text has; None if it has none."""
     found = (form.pattern.search(text, 0, LOOK) for form in forms)
     return next(filter(None, found), None)
 
 
 def say_zones(texts: Iterable[bytes], forms: Sequence[Form]) -> bool:
-    """Whether texts say the zones of their times, as numbers do: they count from 1970 in UTC."""
+    """Whether any text states a zone, as numbers do: they count from 1970 in UTC."""
     found = (find_stamp(text, forms) for text in texts)
     return any(one[2] or one[1].isdigit() for one in found if one)
 
 
 def time_of(value: object, clocks: Sequence[Clock]) -> int:
-    """The second that a value of a field tells, by one of some clocks; -1 for what is no time."""
+    """Return the second of a field's value, by the first clock that reads it; -1 if none does."""
     if isinstance(value, str):
         text = value[:LOOK].encode("ascii", "replace")
         return next((second for clock in clocks if (second := clock.read(text)) >= 0), -1)
@@ -246,7 +246,7 @@ def time_of(value: object, clocks: Sequence[Clock]) -> int:
 
 
 def number_to_second(value: float) -> int:
-    """The second of a number: of seconds, milli-, micro- or nanoseconds since 1970; -1 for none."""
+    """Convert seconds, milli-, micro- or nanoseconds since 1970 to seconds; -1 if out of range."""
     if not abs(value) < 1e20:  # an integer of JSON may have hundreds of digits
         return -1
     for unit in (1, 1_000, 1_000_000, 1_000_000_000):
@@ -256,6 +256,6 @@ def number_to_second(value: float) -> int:
 
 
 def told(second: int, period: int = 0, zone: str = "") -> str:
-    """A time as an answer shows it, with as much as the log says of it."""
+    """Format a time for an answer, with only as much of the date as the log has."""
     form = "%Y-%m-%d %H:%M:%S" if not period else "%H:%M:%S" if period == DAY else "%b %d %H:%M:%S"
     return datetime.fromtimestamp(second, UTC).strftime(form) + zone

@@ -1,10 +1,10 @@
-"""When it began: the stretch of the log in which trouble was unlike the rest of it.
+"""When it began: find the stretch of the log in which trouble was unlike the rest of it.
 
-Trouble of each kind (a service and a template) is counted in up to `SLOTS` slots. For each stretch
-of slots, each kind is asked how much better two rates (in the stretch and outside it) tell its
-counts than one does: the logarithm of the likelihood ratio of Poisson counts, divided by how much
-more than Poisson they vary by themselves. The stretch of the highest sum is the window, if the sum
-is higher than chance would make it.
+Trouble of each kind (a service and a template) is counted in up to `SLOTS` slots. In each stretch
+of slots, each kind has a gain: how much better two rates (in the stretch and outside it) explain
+its counts than one rate does. This is the log-likelihood ratio of Poisson counts, divided by how
+much more than Poisson they vary by themselves. The stretch with the highest sum of gains is the
+window, if the sum is higher than chance would make it.
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,46 +18,46 @@ from .levels import FATAL, WARN
 from .tally import Tally
 
 SLOTS = 60
-MOST_KINDS = 150  # of trouble, those of most lines
-LEAST_LINES = 3  # of trouble in a window
-FATAL_LINES = 4  # that a line of a level like FATAL counts for
-LEAST_CALM = 10.0  # lines a slot, from which they tell how much was going on
-LEAST_EXPOSURE = 0.25  # of a slot, in times the mean: in an outage little else is printed
-# Judgements, set on logs without any incident: see `tests/logs/test_window.py`.
-KIND_COST = 3.0  # of a kind that joins in, besides the logarithm of how many there are
+MOST_KINDS = 150  # kinds of trouble, those with most lines
+LEAST_LINES = 3  # lines of trouble that a window needs
+FATAL_LINES = 4  # how many lines a FATAL one counts for
+LEAST_CALM = 10.0  # calm lines a slot, needed to tell how much was going on
+LEAST_EXPOSURE = 0.25  # of a slot, relative to the mean: in an outage little else is printed
+# Set by judgement on logs without any incident: see `tests/logs/test_window.py`.
+KIND_COST = 3.0  # cost of each kind that joins in, plus the logarithm of the number of kinds
 LEAST_GAIN = 10.0
-LEAST_TIMES = 1.5  # the usual rate: a few per cent more can be beyond chance, and no incident
+LEAST_TIMES = 1.5  # times the usual rate: a few per cent more may be no chance, yet no incident
 TAIL = 0.005  # share of lines at either end whose times may be wrong
 
 
 class Slots(NamedTuple):
-    """Time in slots; start and width in seconds."""
+    """Time divided into slots; start and width are in seconds."""
 
     start: int
     width: int
     number: int
 
     def of(self, second: int) -> int:
-        """The slot of a time; -1 for one outside."""
+        """Return the slot of a time; -1 if it is outside."""
         slot = (second - self.start) // self.width
         return slot if 0 <= slot < self.number else -1
 
 
 class Window(NamedTuple):
-    """When trouble was unlike the rest; times in seconds since 1970."""
+    """The stretch in which trouble was unlike the rest; times are in seconds since 1970."""
 
     start: int
     end: int  # the first second after it
-    usual: tuple[int, int]  # what is usual: all before it, or, where the log begins in it, after it
+    usual: tuple[int, int]  # what is usual: all before it, or after it if the log begins in it
     open: bool  # whether it lasts to the end of the log
     gain: float  # the sum by which it was found
 
 
-Kind = tuple[int, int]  # of trouble: who says it (a number of `Tally.services`), and its template
+Kind = tuple[int, int]  # of trouble: its service (a number in `Tally.services`) and its template
 
 
 def slots_of(tally: Tally) -> Slots | None:
-    """The slots of a log, times far off the others left out; None where fewer than two differ."""
+    """Divide a log into slots, leaving out times far off the others; None if no two differ."""
     lines: Counter[int] = Counter()
     for second, _, count in tally.rows():
         if second >= 0:
@@ -79,12 +79,12 @@ def slots_of(tally: Tally) -> Slots | None:
 
 
 def weight(level: int) -> int:
-    """How many lines one of a level counts for."""
+    """Return how many lines a line of this level counts for."""
     return FATAL_LINES if level == FATAL else 1
 
 
 def _slotted(tally: Tally, slots: Slots) -> tuple[dict[Kind, list[int]], list[int]]:
-    """In each slot, lines of each kind of trouble (the `MOST_KINDS` largest), and calm lines."""
+    """Count the lines in each slot: by kind of trouble (the `MOST_KINDS` largest), and calm."""
     series: dict[Kind, list[int]] = defaultdict(lambda: [0] * slots.number)
     calm = [0] * slots.number
     for second, number, lines in tally.rows():
@@ -98,9 +98,9 @@ def _slotted(tally: Tally, slots: Slots) -> tuple[dict[Kind, list[int]], list[in
 
 
 def gain(inside: float, length: float, outside: float, rest: float) -> float:
-    """How much better two rates tell two counts than one does, if the rate inside is `LEAST_TIMES`
-    the other: a logarithm of likelihoods; 0 otherwise. `inside` and `outside` are lines, in so many
-    slots as `length` and `rest` say.
+    """Return the log-likelihood ratio of two rates against one rate for two counts; 0 unless the
+    rate inside is more than `LEAST_TIMES` the rate outside. `inside` and `outside` are numbers of
+    lines, in `length` and `rest` slots.
     """
     if inside * rest <= LEAST_TIMES * outside * length or not rest:
         return 0.0
@@ -110,10 +110,10 @@ def gain(inside: float, length: float, outside: float, rest: float) -> float:
 
 
 def spread(counts: Sequence[int]) -> float:
-    """How much more than Poisson counts vary by themselves from one slot to the next, at least 1.
+    """Return how much more than Poisson counts vary from one slot to the next, at least 1.
 
-    By differences of neighbours, so that a step up and one down hardly count: the three largest are
-    left out for them.
+    It is measured by the differences of neighbours. The three largest are left out, so that a step
+    up and a step down hardly count.
     """
     total = sum(counts)
     kept = sorted((one - other) ** 2 for one, other in pairwise(counts))[:-3]
@@ -123,8 +123,8 @@ def spread(counts: Sequence[int]) -> float:
 
 
 def exposures(calm: Sequence[int]) -> list[float]:
-    """How much was going on in each slot, 1 on average: by lines that tell of no trouble, so that
-    a busy hour is not taken for a bad one. Where there are hardly any, every slot counts alike.
+    """Return how much was going on in each slot, 1 on average, so that a busy hour is not taken for
+    a bad one. It is measured by calm lines; if there are hardly any, all slots count the same.
     """
     mean = sum(calm) / len(calm)
     if mean < LEAST_CALM:
@@ -134,7 +134,7 @@ def exposures(calm: Sequence[int]) -> list[float]:
 
 
 def find_window(tally: Tally) -> Window | None:
-    """The window of a log; None where no stretch of it is unlike the rest."""
+    """Return the window of a log; None if no stretch of it is unlike the rest."""
     slots = slots_of(tally)
     if not slots or slots.number < 4:
         return None
@@ -172,8 +172,8 @@ def find_window(tally: Tally) -> Window | None:
 def _first_new(
     tally: Tally, slots: Slots, series: Mapping[Kind, list[int]], start: int, end: int
 ) -> int:
-    """The second of the first line in the window of a kind that was not there before, a death in
-    the slot before it too; the start of the window's first slot, where there is none in it.
+    """Return the second of the first line of a new kind of trouble in the window's first slot (or,
+    if it is FATAL, in the slot before). If there is none, return the start of the first slot.
     """
     begins, found = slots.start + start * slots.width, []
     for second, number, _ in tally.rows():

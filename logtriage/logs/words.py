@@ -1,4 +1,4 @@
-"""The words by which a log is understood: the tables of `words.toml`, and patterns of them."""
+"""The words for understanding a log: the tables of `words.toml`, and patterns made of them."""
 
 import re
 import tomllib
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
-KINDS: dict[str, str] = WORDS["kinds"]  # of services, to what their names say
+KINDS: dict[str, str] = WORDS["kinds"]  # of services, to patterns of their names
 
 
 def any_of(patterns: Sequence[str], flags: str = "") -> re.Pattern[str]:
-    """What finds the first of some alternatives; `flags` such as `(?i)`."""
+    """Return a pattern that finds any of these alternatives; `flags` are such as `(?i)`."""
     return re.compile(flags + "|".join(patterns))
 
 
@@ -21,5 +21,5 @@ def any_bytes(patterns: Sequence[str]) -> re.Pattern[bytes]:
 
 
 def word_of(words: str) -> re.Pattern[str]:
-    """What matches a text that is one of these words, of whatever case, or empty."""
+    """Return a pattern that matches one of these words, in any case, or an empty text."""
     return re.compile(f"(?i)^(?:{'|'.join(map(re.escape, words.split()))})?$")
