@@ -1,8 +1,8 @@
 """The data of `production`: how messy clusters are, and what faults do.
 
-A pair of a dial is a range from which each cluster draws, uniformly unless it says otherwise.
-Statistics are those that a dial follows, of the real cases (docs/real.md), in the order PetShop,
-Train Ticket, Online Boutique. Where none is named, the sources do not tell it.
+A dial that is a pair is a range from which each cluster draws, uniformly unless a comment says
+otherwise. Comments also give the statistics of real cases (docs/real.md) that a dial follows, in
+the order PetShop, Train Ticket, Online Boutique. If they give none, the sources do not tell it.
 """
 
 from typing import NamedTuple
@@ -14,17 +14,17 @@ Range = tuple[float, float]
 # -- the call graph
 SERVICES = (10, 45)  # log-uniform; 43, 28 and 10
 LAYERS = (3, 6)  # services on the longest path: 6, 6 and 3
-ENTRIES = 0.6  # chance that there is no further service that users reach; 5 at most
-# Chance that a service is called by more than one other, .16, .48 and .44 are; most callers: 6.
+ENTRIES = 0.6  # chance, each time, that users reach no further service; 5 at most
+# Chance that a service has more than one caller: .16, .48 and .44; at most 6 callers.
 SHARED = (0.05, 0.65)
-PROXIES = (0.0, 0.4)  # share of services that only hand on: PetShop's clients, buckets
-UNUSED = (-0.1, 0.25)  # share that nobody calls these days; below 0 counts as none
+PROXIES = (0.0, 0.4)  # share of services that only pass requests on: PetShop's clients, buckets
+UNUSED = (-0.1, 0.25)  # share of services that nobody calls these days; below 0 means none
 
 # -- the usual
-OWN_TIME = (5.0, 1.2)  # ms a service itself takes: median, and sigma of its logarithm
-REQUESTS = (2.0, 1.5)  # a second at an entry: median and sigma; .01 to 300
-ERRORS = 0.15  # share of services with failing requests as a matter of course
-P95_BAND = (0.45, 0.7)  # half width of a p95's band, of the usual: .34, 1.02 and .67
+OWN_TIME = (5.0, 1.2)  # ms that a service itself takes: median, and sigma of its logarithm
+REQUESTS = (2.0, 1.5)  # requests a second at an entry: median and sigma; .01 to 300
+ERRORS = 0.15  # share of services that usually have some failing requests
+P95_BAND = (0.45, 0.7)  # half width of a p95's band, relative to the usual: .34, 1.02 and .67
 
 # -- today
 LOAD = (0.02, 0.35)  # how far all requests wander together
@@ -33,40 +33,40 @@ CORRELATED = (0.0, 0.7)  # correlation of a sample with the one before
 SHIFTS = (0.0, 0.12)  # chance that a metric is at another level: 10, 5 and 1 bystanders
 SPIKES = (0.0, 0.06)  # chance that one sample of a metric is far off
 FAILING = (0.0, 0.06)  # chance that a bystander fails on its own
-MISSING = (0.0, 0.06)  # share of samples that are lost beside those without a request
-DARK = (0.0, 0.12)  # share of services of which only requests are known
+MISSING = (0.0, 0.06)  # share of samples that are lost, besides those without a request
+DARK = (0.0, 0.12)  # share of services for which only requests are measured
 DEPLOYS = 0.1  # chance that an innocent service was deployed within the hour
 
 # -- what errors do
 PASSED_ON = (0.3, 1.0)  # share of its failed calls for which a caller's request fails
 SWALLOWED = 0.35  # share of calls whose failure the caller hides
 
-# Effects of faults at the root, all else is consequence. Each group has a strength of its own.
+# Effects of faults at the root; all else follows from them. Each group has its own strength.
 GROUPS = ("time", "requests", "resources", "lines")
 GROUP_OF = {
     "slow": 0,  # longer by so many times the root's usual latency
     "added": 0,  # longer by so many ms
     "faster": 0,  # shorter by this share of the root's own time
-    "delay": 0,  # ms that each call to the root and from it waits longer
-    "neighbours": 0,  # slows services on its machine, times their own time
+    "delay": 0,  # ms that each call to or from the root waits longer
+    "neighbours": 0,  # slows other services on its machine by so many times their own time
     "fails": 1,  # share of requests that fails at the root
-    "drops": 1,  # share that the root ends without calling on
-    "load": 1,  # so many times the usual requests beyond the usual
-    "cpu": 2,  # times the root's usual beyond the usual
+    "drops": 1,  # share that the root ends without calling its callees
+    "load": 1,  # added requests, in multiples of the usual
+    "cpu": 2,  # added use, in multiples of the root's usual
     "memory": 2,  # likewise
     "tells": 3,  # new error lines of the root a minute
-    "fewer": 3,  # share of the root's usual lines that do not come
+    "fewer": 3,  # share of the root's usual lines that are missing
 }
 
 
 class Failure(NamedTuple):
-    """A kind of fault, with the remedy and the team that are scored apart."""
+    """A kind of fault, with its remedy and its team, which are scored separately."""
 
     name: str
-    weight: float  # how often, beside the others
+    weight: float  # how often it occurs, relative to the others
     remedy: str
     team: str
-    hidden: tuple[float, float, float, float]  # chance that a group of `GROUPS` shows nothing
+    hidden: tuple[float, float, float, float]  # chance for each of `GROUPS` to show nothing
     deployed: float  # chance that the root was deployed within the hour
     effects: dict[str, Range]  # of `GROUP_OF`, each log-uniform in its range
 
@@ -127,7 +127,7 @@ NETWORK = tuple(at for at, one in enumerate(FAILURES) if "delay" in one.effects)
 
 
 def _logs(effect: str) -> tuple[np.ndarray, np.ndarray]:
-    """Log of an effect's lowest size, and how far its highest is above, by kind of fault."""
+    """Log of an effect's lowest size, and how far that of its highest is above, by kind."""
     ranges = [one.effects.get(effect) for one in FAILURES] + [None]  # nothing is wrong
     lowest = [np.log(one[0]) if one else -np.inf for one in ranges]
     widths = [np.log(one[1] / one[0]) if one else 0.0 for one in ranges]
@@ -138,7 +138,7 @@ _LOGS = {effect: _logs(effect) for effect in GROUP_OF}
 
 
 def sizes(kind: np.ndarray, strength: np.ndarray) -> dict[str, np.ndarray]:
-    """Effect to its size, 0 where the fault has none of it or its group shows nothing.
+    """Return the size of each effect, 0 if the fault lacks it or its group shows nothing.
 
     Args:
         kind: numbers in `FAILURES`, or `NO_FAULT`, of any shape.

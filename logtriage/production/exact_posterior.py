@@ -1,10 +1,10 @@
-"""How likely each (root, kind of fault) of an incident is, for one who knows the cluster.
+"""How likely each (root, kind of fault) of an incident is, to somebody who knows the cluster.
 
-The ceiling of `production`: it knows the constants of the cluster (`mesh.Mesh`), the noise, how
-much traffic there is today, and of the incident what is shown. Given a cause and its strengths all
-noise is independent from metric to metric, so the likelihood is a product; strengths are integrated
-on a grid, each group of effects apart, and the onset over its five values. Alerts are not read:
-they say little that the metrics do not.
+This is the ceiling of `production`: it knows the constants of the cluster (`mesh.Mesh`), the noise,
+today's traffic, and what is shown of the incident. Given a cause and its strengths, the noise of
+one metric is independent of the others', so the likelihood is a product. Strengths are integrated
+on a grid, separately for each group of effects, and the onset over its five values. Alerts are not
+read: they say little that the metrics do not.
 """
 
 from collections.abc import Iterator
@@ -18,24 +18,24 @@ from .dials import CHANCES, DEPLOYED, DEPLOYS, FAILURES, GROUP_OF, GROUPS, HIDDE
 from .generator import ONSETS, SAMPLES, Block, eligible, log_change, struck
 from .mesh import AT, Change, consequences
 
-STRENGTHS = (np.arange(8) + 0.5) / 8.0  # the grid, in the middle of eight equal parts
+STRENGTHS = (np.arange(8) + 0.5) / 8.0  # the grid: midpoints of eight equal parts
 UNKNOWN = 1e4  # variance of a sample that nobody measured
-LEAST = 3e-3  # a smaller change of a metric is not looked at
+LEAST = 3e-3  # smaller changes of a metric are ignored
 PARTS = struck(np.arange(len(ONSETS)))  # [onset, sample]
 
 
 @dataclass(frozen=True)
 class Causes:
-    """Every root, kind and strength of one group of effects, and what each would change: [H]."""
+    """All causes [H] (root, kind and strength) of one group of effects, and what each changes."""
 
     root: np.ndarray
     kind: np.ndarray
-    at: np.ndarray  # [root, kind, strength] number of the cause, -1 where there is none
+    at: np.ndarray  # [root, kind, strength] number of the cause, -1 if there is none
     change: Change
 
 
 def posterior(block: Block, at: int) -> tuple[np.ndarray, float]:
-    """Of the incident `at` of a block: probability of each (service, kind), and of no fault."""
+    """Return the chance of each (service, kind) and of no fault, for incident `at` of a block."""
     size = block.mesh.own.shape[1]
     evidence = np.zeros((size, len(FAILURES), len(ONSETS)))
     for group in range(len(GROUPS)):
@@ -51,7 +51,7 @@ def posterior(block: Block, at: int) -> tuple[np.ndarray, float]:
     can = np.stack([eligible(block.mesh, np.full(len(block.kind), one))[at] for one in kinds], 1)
     with np.errstate(divide="ignore"):
         prior = np.log(CHANCES[:NO_FAULT] * can / np.maximum(can.sum(0), 1))
-    # A kind that can strike nobody here strikes nobody.
+    # A kind of fault that can strike no service here counts as no fault.
     nothing = CHANCES[NO_FAULT] + CHANCES[:NO_FAULT][~can.any(0)].sum()
     every = np.append((weights + prior + np.log(ratio)).ravel(), np.log(nothing))
     chance = np.exp(every - logsumexp(every))
@@ -59,7 +59,7 @@ def posterior(block: Block, at: int) -> tuple[np.ndarray, float]:
 
 
 def _group_evidence(block: Block, at: int, group: int) -> np.ndarray:
-    """Log of how much likelier each (root, kind, onset) makes the metrics of a group of effects."""
+    """Log-likelihood ratio of each (root, kind, onset) to no fault, from one group of effects."""
     causes = _causes(block, at, group)
     logs = np.zeros((len(causes.root), len(ONSETS)))
     for cause, onset_logs in _READERS[group](block, at, causes):
@@ -89,11 +89,11 @@ def _causes(block: Block, at: int, group: int) -> Causes:
     return Causes(root, kind, number, change)
 
 
-Found = Iterator[tuple[np.ndarray, np.ndarray]]  # numbers of causes, and their logs by onset
+Found = Iterator[tuple[np.ndarray, np.ndarray]]  # causes, and log-likelihood ratios by onset
 
 
 def _read_time(block: Block, at: int, causes: Causes) -> Found:
-    """Latencies of services, what their calls take, and each call."""
+    """Evidence of the latencies of services, the p95 of their calls, and each call."""
     mesh, change = block.mesh, causes.change
     usual, values = block.usual[at], block.shown.values[at]
     size = mesh.own.shape[1]
@@ -125,7 +125,7 @@ def _read_time(block: Block, at: int, causes: Causes) -> Found:
 
 
 def _read_requests(block: Block, at: int, causes: Causes) -> Found:
-    """How many requests there are, and how many of them fail."""
+    """Evidence of how many requests there are, and how many of them fail."""
     mesh = block.mesh
     expected = (mesh.rate[at] * mesh.period[at])[:, None] * block.load[at]
     seen = np.log((block.requests[at] + 0.5) / (expected + 0.5))
@@ -148,12 +148,12 @@ def _read_requests(block: Block, at: int, causes: Causes) -> Found:
 
 
 def _read_resources(block: Block, at: int, causes: Causes) -> Found:
-    """Processor time and memory, of the services and of their machines."""
+    """Evidence of the memory and cpu of services, and of the cpu of their machines."""
     yield from _metric(block, at, "memory", causes.change.memory)
     steady = block.steady_cpu[at][:, None]
     today = steady + (1.0 - steady) * block.load[at]
     yield from _metric(block, at, "cpu", causes.change.cpu, today)
-    # The machine's is one series, told once for each of its services.
+    # A machine's cpu is one series, which is repeated for each of its services.
     machine = block.mesh.machine[at]
     measured = block.mesh.measured[at, :, AT["node cpu"]]
     told = np.array([measured[machine == one].sum() for one in machine])
@@ -161,7 +161,7 @@ def _read_resources(block: Block, at: int, causes: Causes) -> Found:
 
 
 def _read_lines(block: Block, at: int, causes: Causes) -> Found:
-    """Counts of log lines, and of errors and warnings among them."""
+    """Evidence of the counts of log lines, and of errors and warnings among them."""
     lines = block.lines
     if not block.logged[at]:
         return
@@ -194,16 +194,16 @@ def _metric(
     today: np.ndarray | float = 1.0,
     weight: np.ndarray | float = 1.0,
 ) -> Found:
-    """The evidence of one metric, whose ratios to the usual a cause changes by `change`; without a
-    cause it would be `today` times the usual.
+    """Yield the evidence of one metric. Without a cause, it would be `today` times the usual; a
+    cause adds `change` times the usual.
     """
     usual = block.usual[at][:, AT[name], None]
     values = block.shown.values[at, :, AT[name]]
     if name in world.CUT:
-        values = np.where(values < 100.0, values, np.nan)  # how far it was is unknown
+        values = np.where(values < 100.0, values, np.nan)  # the true value is unknown
     seen = np.log(values / (usual * today))
     covariance = block.noise[name].covariance(at, len(seen))
-    added = change[..., None] / today  # of what it would be
+    added = change[..., None] / today  # relative to `today`
     yield from _series(covariance, seen, block.chances[at], added, weight=weight)
 
 
@@ -215,9 +215,9 @@ def _series(
     copies: int = 1,
     weight: np.ndarray | float = 1.0,
 ) -> Found:
-    """The evidence of one series a service, [N, D], for causes that change it: [H, N], or
-    [H, N, sample] where the change differs from sample to sample. A series counts by its `weight`,
-    [N].
+    """Yield the evidence of one series per service, `seen` [N, D], for causes that change it by
+    `change`: [H, N], or [H, N, sample] if the change differs from sample to sample. The evidence of
+    each series is multiplied by its `weight`, [N].
     """
     weight = np.broadcast_to(weight, len(seen))
     missing = ~np.isfinite(seen)
@@ -244,7 +244,7 @@ def _series(
 
 
 def _gained(logs: np.ndarray) -> np.ndarray:
-    """By how much each is above the last, which is of no cause: [H, onset], or [H, 1]."""
+    """Return how far each is above the last, which has no cause: [H, onset], or [H, 1]."""
     gained = logs[:-1] - logs[-1]
     return gained if gained.ndim == 2 else gained[:, None]
 
@@ -254,14 +254,14 @@ def _diagonal(values: np.ndarray) -> np.ndarray:
 
 
 def _two_normals(off: np.ndarray, sigma: float, more: float, share: float) -> np.ndarray:
-    """Log density of a normal that is wider by `more` in a share of the cases."""
+    """Log density of a normal whose sigma is larger by `more` in a `share` of the cases."""
     wide = sigma + more
     near = np.log1p(-share) - np.log(sigma) - 0.5 * (off / sigma) ** 2
     return np.logaddexp(near, np.log(share) - np.log(wide) - 0.5 * (off / wide) ** 2)
 
 
 def _count_logs(seen: int, mean: np.ndarray, minutes: float) -> np.ndarray:
-    """Log probability of a count whose mean is gamma distributed, and has a burst now and then."""
+    """Log probability of a count whose mean is gamma distributed and has a burst now and then."""
     bursts = np.append(0.0, world.BURSTS)
     mean = (mean[:, None] + bursts + 0.01) * minutes
     share = world.BURSTINESS / (world.BURSTINESS + mean)
@@ -271,5 +271,5 @@ def _count_logs(seen: int, mean: np.ndarray, minutes: float) -> np.ndarray:
 
 
 def _seldom(share: float, ways: int) -> np.ndarray:
-    """Log chances of the ordinary, and of so many ways to be otherwise that share the rest."""
+    """Log chances of the ordinary case, and of `ways` others, which divide `share` equally."""
     return np.log(np.append(1.0 - share, np.full(ways, share / ways)))

@@ -1,9 +1,9 @@
-"""What the ranker reads of an incident: numbers of each service, of simulated and real cases alike.
+"""What the ranker reads of an incident, real or simulated: numbers for each service.
 
     features(Block("train", 0).shown)
     features(arrays_of_evidence(evidence))
 
-A real case and a simulated one go through the same arrays; one that lacks a metric has nan there.
+Real and simulated cases go through the same arrays, which have nan for a missing metric.
 """
 
 import warnings
@@ -14,14 +14,14 @@ from ..real.observed import BAND, LEAST_SPREAD, Evidence
 from .generator import SAMPLES, Arrays
 from .mesh import AT, METRICS
 
-RECENT = SAMPLES // 2  # the samples of the later half are compared with the usual and the earlier
+RECENT = SAMPLES // 2  # later samples are compared with the usual and with earlier ones
 LATENCY, P95, AVAILABLE, REQUESTS = (
     AT[name] for name in ("latency", "p95", "available", "requests")
 )
 
 
 def arrays_of_evidence(seen: Evidence) -> Arrays:
-    """What was seen of one incident, real or simulated; services in the order of the call graph."""
+    """Return what was seen of one incident as arrays; services are in the call graph's order."""
     at = seen.graph.position
     size = len(at)
     values = np.full((1, size, len(METRICS), SAMPLES), np.nan, np.float32)
@@ -57,8 +57,8 @@ def _number(value: float | None) -> float:
 
 
 def features(seen: Arrays) -> np.ndarray:
-    """[B, N, feature] in float32: each metric against its usual and its earlier samples, what the
-    callees do not explain, calls, lines, alerts, and the place in the graph.
+    """Return [B, N, feature] in float32: each metric compared with its usual and earlier samples,
+    what the callees do not explain, calls, lines, alerts, and the place in the graph.
     """
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing are nan, and become 0
@@ -81,7 +81,7 @@ def _log_ratio(now: np.ndarray, then: np.ndarray, least: np.ndarray | float = 1.
 
 
 def _of_metrics(seen: Arrays) -> np.ndarray:
-    """Eight numbers of each metric of a service."""
+    """Eight numbers for each metric of a service."""
     usual, late = seen.usual, seen.values[..., RECENT:]
     size = np.abs(_known(usual))
     spread = np.fmax(_known(seen.deviation), _known((seen.high - seen.low) / BAND))
@@ -106,14 +106,14 @@ def _of_metrics(seen: Arrays) -> np.ndarray:
 
 
 def _rates(seen: Arrays) -> np.ndarray:
-    """[B, N] recent requests of a sample, in a cluster's own unit."""
+    """[B, N] recent requests per sample, in the cluster's own unit."""
     now = np.nanmean(seen.values[:, :, REQUESTS, RECENT:], -1)
     return _known(now) + 0.01 * _known(seen.usual[:, :, REQUESTS])
 
 
 def _of_amounts(seen: Arrays, rate: np.ndarray) -> np.ndarray:
-    """Waiting and failing, weighed by requests, which add up along calls: of each service and
-    without what its callees have, as shares of the whole cluster's.
+    """Waiting and failing, weighted by requests, so that they add up along calls: for each service,
+    and for what its callees do not explain, both relative to the whole cluster.
     """
     late = seen.values[..., RECENT:]
     by_mean = np.isfinite(np.nanmean(late[:, :, LATENCY], -1))
@@ -135,7 +135,7 @@ def _share(amount: np.ndarray) -> np.ndarray:
 
 
 def _of_calls(seen: Arrays, rate: np.ndarray) -> np.ndarray:
-    """How much longer calls take, as callee and as caller: mean, most and least of a service's."""
+    """How much longer a service's calls take, as callee and as caller: mean, most and least."""
     wait, usual_wait, served, usual_served = np.moveaxis(seen.waits, -1, 0)
     known = np.isfinite(wait) & np.isfinite(usual_wait)
     network = np.maximum(wait - served, 0.0)
@@ -164,7 +164,7 @@ def _of_calls(seen: Arrays, rate: np.ndarray) -> np.ndarray:
 
 
 def _of_lines(counts: np.ndarray) -> np.ndarray:
-    """Log lines, errors and warnings against their usual numbers."""
+    """Log lines, errors and warnings, compared with their usual numbers."""
     lines, usual_lines, errors, usual_errors, warns, usual_warns = np.moveaxis(counts, -1, 0)
     return np.stack(
         [
@@ -180,7 +180,7 @@ def _of_lines(counts: np.ndarray) -> np.ndarray:
 
 
 def _of_place(seen: Arrays, rate: np.ndarray) -> np.ndarray:
-    """Callers, callees, size of the cluster, traffic, and alerts: its own and anybody's."""
+    """Callers, callees, size of the cluster, traffic, and alerts, its own and any service's."""
     callers, callees = seen.calls.sum(1), seen.calls.sum(2)
     busiest = rate.max(1, keepdims=True)
     cluster = np.full_like(callers, np.log(callers.shape[1]) - 3.0)

@@ -1,15 +1,16 @@
-"""Incidents of `production`, a block at a time, as arrays: a pure function of split and number.
+"""Incidents of `production` as arrays, one block at a time: a pure function of split and number.
 
     block = Block("test", 0)
     block.shown.values  # [incident, service, metric, sample]
 
-An incident is drawn from its cause: a cluster, a root, a kind of fault and its strength, from which
-follows what each metric should be (`mesh.consequences`), and around that the noise.
+An incident is drawn from its cause: a cluster, a root, a kind of fault and its strength. These tell
+what each metric should be (`mesh.consequences`), and noise is added to that.
 
-The logarithm of value over usual is what a fault does, plus noise: samples that follow one another,
-counts of few requests, a day unlike the usual, and, now and then, another level (before the window
-or from some sample on) or a single sample far off. Given which of these `PATTERNS` it is, the noise
-is normal, so its likelihood is a sum of a few normal densities.
+The logarithm of value over usual is the effect of the fault plus noise. Samples are correlated,
+counts of few requests are noisy, and the day may be unlike the usual. Now and then, a metric moves
+to another level (before the window or from some sample on), or a single sample is far off. Given
+which of these `PATTERNS` it is, the noise is normal, so its likelihood is a sum of a few normal
+densities.
 """
 
 from dataclasses import dataclass
@@ -23,26 +24,26 @@ from .dials import CHANCES, DEPLOYED, GROUPS, HIDDEN, NETWORK, NO_FAULT, sizes
 from .mesh import APPLICATION, AT, BLOCK, METRICS, Change, Draw, Mesh, consequences
 
 SAMPLES = 6
-# How far a metric is off, by sample: nowhere; everywhere, or from sample 1 .. 5 on; in one sample.
+# Which samples of a metric are off: none; all, or those from sample 1 .. 5 on; a single one.
 PATTERNS = np.concatenate(
     [np.zeros((1, SAMPLES)), np.triu(np.ones((SAMPLES, SAMPLES))), np.eye(SAMPLES)]
 ).astype(np.float32)
-BEFORE = 0.75  # of the metrics at another level: since before the window
+BEFORE = 0.75  # share of the metrics at another level that moved before the window
 ZERO = 2  # the sample in which the fault begins
-ONSETS = np.array([2.0, 2.25, 2.5, 2.75, 3.0], np.float32)  # in samples; each as likely
-LATENCY_SHARE = 0.7  # of a p95's noise, in the mean latency
-OWN_NOISE = {"latency": 0.2, "p95": 0.3}  # noise of one of the two alone, of a p95's wander
+ONSETS = np.array([2.0, 2.25, 2.5, 2.75, 3.0], np.float32)  # in samples; all equally likely
+LATENCY_SHARE = 0.7  # share of a p95's noise that the mean latency has
+OWN_NOISE = {"latency": 0.2, "p95": 0.3}  # extra noise of each, relative to `Mesh.noise`
 LINES_NOISE, LINES_FAR, FAR_LINES = 0.3, 1.0, 0.05  # log lines: sigma, another level, its chance
-BURSTS = np.array([1.0, 5.0, 25.0])  # new complaints a minute of a bystander, each as likely
+BURSTS = np.array([1.0, 5.0, 25.0])  # new complaints a minute of a bystander, all equally likely
 BURST = 0.03  # its chance
 BURSTINESS = 2.0  # shape of the gamma that a count's mean is multiplied by
-FAILING_SHARES = np.array([0.01, 0.05, 0.2, 0.5, 1.0])  # of a bystander that fails on its own
+FAILING_SHARES = np.array([0.01, 0.05, 0.2, 0.5, 1.0])  # if a bystander fails on its own
 CUT = ("memory", "node cpu")  # metrics that end at 100 %
-FAR_CALL = 1.6  # sigma of the network time of a call at another level
+FAR_CALL = 1.6  # extra sigma of a call's network time at another level
 
 
 def pattern_chances(shift: np.ndarray, spike: np.ndarray) -> np.ndarray:
-    """[B, pattern], from the chances of another level and of a spike in each cluster, [B, 1]."""
+    """Return chances [B, pattern] from those of another level and of a spike, [B, 1] each."""
     later = np.full(SAMPLES, (1.0 - BEFORE) / (SAMPLES - 1))
     later[0] = BEFORE
     each = np.full(SAMPLES, 1.0 / SAMPLES)
@@ -54,7 +55,7 @@ Sigma = np.ndarray | float
 
 @dataclass(frozen=True)
 class Noise:
-    """Of one metric: sigmas of logarithms, [B, N] or what broadcasts to it; `follows` is [B, 1]."""
+    """Noise of one metric: sigmas of logarithms, which broadcast to [B, N]; `follows` is [B, 1]."""
 
     wander: Sigma  # of samples that follow one another
     counted: Sigma  # of each sample alone
@@ -63,7 +64,7 @@ class Noise:
     follows: np.ndarray  # correlation of a sample with the one before
 
     def draw(self, draw: Draw, chances: np.ndarray, count: int, size: int) -> np.ndarray:
-        """[B, N, sample]."""
+        """Draw noise, [B, N, sample]."""
         shape = (count, size, SAMPLES)
         steps = draw.normal(*shape)
         new = np.sqrt(1.0 - self.follows**2)
@@ -79,7 +80,7 @@ class Noise:
         )
 
     def covariance(self, cluster: int, size: int) -> np.ndarray:
-        """[N, pattern, sample, sample] of one cluster of the block."""
+        """Return [N, pattern, sample, sample] for one cluster of the block."""
         wander, counted, day = (
             np.broadcast_to(one, (len(self.follows), size))[cluster][:, None, None, None]
             for one in (self.wander, self.counted, self.day)
@@ -98,7 +99,7 @@ class Lines(NamedTuple):
     """Log lines a minute, [B, N], and their usual numbers."""
 
     ordinary: np.ndarray  # neither errors nor warnings
-    usual: np.ndarray  # of these
+    usual: np.ndarray  # their usual number
     errors: np.ndarray
     usual_errors: np.ndarray
     warnings: np.ndarray
@@ -120,17 +121,17 @@ class Arrays(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """How long calls take on the network, in ms, and the noise of that and of their serving."""
+    """How long calls take on the network, in ms, and the noise of that and of serving them."""
 
-    network: np.ndarray  # [B, caller, callee] nan where nobody measured it
+    network: np.ndarray  # [B, caller, callee] nan if nobody measured it
     noise: np.ndarray  # [B, 1, 1] sigma
     served_noise: np.ndarray  # likewise, of what the callee measures
     far: np.ndarray  # [B, 1, 1] chance of another level
 
 
 class Block:
-    """`BLOCK` incidents [B] on clusters of one size [N]: the truth, the noise, and what is shown of
-    them, by `split` and number.
+    """`BLOCK` incidents [B] on clusters of one size [N], named by split and number: the truth, the
+    noise, and what is shown of them.
     """
 
     def __init__(self, split: str, number: int) -> None:
@@ -152,9 +153,9 @@ class Block:
         self.chances = pattern_chances(shift, spike)  # [B, pattern] of `PATTERNS`
         follows = self.noise["latency"].follows
         together = Noise(draw.uniform(dials.LOAD, BLOCK, 1), 0.0, 0.0, 0.0, follows)
-        # [B, 1, sample] requests, of the usual
+        # [B, 1, sample] requests, relative to the usual
         self.load = np.exp(together.draw(draw, self.chances, BLOCK, 1))
-        # [B, N] share of its cpu that does not follow requests
+        # [B, N] share of a service's cpu that does not follow requests
         self.steady_cpu = draw.uniform((0.1, 0.9), BLOCK, size)
         self.usual = _usual(self.mesh)  # [B, N, metric] of which `shown` may lack some
 
@@ -166,7 +167,7 @@ class Block:
         self._hide(draw, values)
         bands = _usual_bands(draw, self.mesh, self.noise, self.usual)
         self.calls, waits = _calls(draw, self.mesh, self.root, self.change)
-        self.minutes = draw.uniform((1.0, 3.0), BLOCK, 1)  # of which log lines were counted
+        self.minutes = draw.uniform((1.0, 3.0), BLOCK, 1)  # in which log lines were counted
         self.lines = _lines(draw, self.mesh, self.change, self.load, self.minutes)
         # [B] whether anybody keeps log lines
         self.logged = draw.chance(0.8, BLOCK) & (self.mesh.style != APPLICATION)
@@ -176,11 +177,11 @@ class Block:
         self.shown = Arrays(calls, values, *bands, waits, counts, alerts)  # not rounded
         at_root = np.arange(size) == self.root[:, None]
         deploys = np.where(at_root, DEPLOYED[self.kind][:, None], 0.0)
-        # [B, N] within the hour
+        # [B, N] whether it was deployed within the hour
         self.deployed = draw.chance(np.maximum(deploys, dials.DEPLOYS), BLOCK, size)
 
     def _values(self, draw: Draw) -> np.ndarray:
-        """What each metric is, [B, N, metric, sample], but for availability."""
+        """Draw each metric except availability, [B, N, metric, sample]."""
         mesh, change = self.mesh, self.change
         part = struck(self.onset)[:, None]
 
@@ -215,7 +216,7 @@ class Block:
         return values
 
     def _count(self, draw: Draw, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Requests and failures, from which two metrics follow."""
+        """Draw requests and failures, and set the two metrics that follow from them."""
         shape, period = self.mesh.own.shape, self.mesh.period[..., None]
         requests = np.rint(np.minimum(values[:, :, AT["requests"]] * period, 1e7)).astype(np.int64)
         alone = FAILING_SHARES[draw.stream.integers(0, len(FAILING_SHARES), (*shape, 1))]
@@ -229,14 +230,14 @@ class Block:
         return requests, failures
 
     def _hide(self, draw: Draw, values: np.ndarray) -> None:
-        """Make nan of samples that are lost, were not of any request, or not measured at all."""
+        """Set samples to nan that are lost, had no requests, or are not measured at all."""
         lost = draw.chance(draw.uniform(dials.MISSING, BLOCK, 1, 1), *self.requests.shape)
         for name in ("latency", "p95"):
             values[:, :, AT[name]][lost | (self.requests == 0)] = np.nan
         values[~self.mesh.measured] = np.nan
 
     def _alerts(self, values: np.ndarray, usual: np.ndarray) -> np.ndarray:
-        """Who is slow, and who fails: of an application's monitoring one entry is told of."""
+        """Tell who is slow, and who fails; an application's monitoring alerts on one entry."""
         mesh, after = self.mesh, values[:, :, :, ZERO + 1 :]
         late = np.nan_to_num(after[:, :, AT["p95"]], nan=0.0).max(-1)
         slow = late > 3.0 * np.nan_to_num(usual[:, :, AT["p95"]], nan=np.inf)
@@ -252,18 +253,18 @@ class Block:
 
 
 def block_stream(split: str, number: int) -> Draw:
-    """The random stream of a block, named by its coordinates."""
+    """Return the random stream of a block, seeded by its coordinates."""
     name = sha256(f"production/{split}/{number}".encode()).digest()
     return Draw(np.random.Generator(np.random.Philox(int.from_bytes(name[:16], "big"))))
 
 
 def struck(onset: np.ndarray) -> np.ndarray:
-    """Share of each sample that is after the onset (a number in `ONSETS`), [..., sample]."""
+    """Return the share of each sample after the onset (a number in `ONSETS`), [..., sample]."""
     return np.clip(np.arange(SAMPLES) + 1.0 - ONSETS[onset][..., None], 0.0, 1.0).astype(np.float32)
 
 
 def _cause(draw: Draw, mesh: Mesh) -> tuple[np.ndarray, np.ndarray]:
-    """A kind of fault each, and a service that it can strike, each as likely."""
+    """Draw a kind of fault for each incident, and a root, uniformly from those it can strike."""
     kind = draw.stream.choice(len(CHANCES), BLOCK, p=CHANCES)
     can = eligible(mesh, kind)
     none = (kind == NO_FAULT) | ~can.any(1)
@@ -272,13 +273,13 @@ def _cause(draw: Draw, mesh: Mesh) -> tuple[np.ndarray, np.ndarray]:
 
 
 def eligible(mesh: Mesh, kind: np.ndarray) -> np.ndarray:
-    """Which services a kind of fault can strike, [B, N]: a network's needs a caller."""
+    """Which services a kind of fault can strike, [B, N]: faults of the network need a caller."""
     needs_caller = np.isin(kind, NETWORK)[:, None]
     return mesh.can_fail & (mesh.calls.any(1) | ~needs_caller)
 
 
 def log_change(ratio: np.ndarray) -> np.ndarray:
-    """Logarithm of a value over its usual when it is changed by `ratio`; little always stays."""
+    """Logarithm of a value over its usual after a change by `ratio`; at least 3 % is left."""
     return np.log1p(np.maximum(ratio, -0.97))
 
 
@@ -290,7 +291,7 @@ def _noises(draw: Draw, mesh: Mesh) -> dict[str, Noise]:
     wide, days = 1.3 * calls * mesh.noise, calls * (0.3 + mesh.noise)
     cpu = np.clip(0.8 * mesh.noise, 0.05, 0.6)
     return {
-        # And the p95's, of which most is shared.
+        # Also the p95's, as most of it is shared.
         "latency": Noise(0.8 * mesh.noise, 0.5 * few, day + 0.3 * mesh.noise, 1.0, follows),
         "p95 of its calls": Noise(wide, 0.5 * few, days, 1.2, follows),
         "requests": Noise(busy, few, day, 1.0, follows),
@@ -339,9 +340,7 @@ def _usual_bands(
 
 
 def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> tuple[Calls, np.ndarray]:
-    """What callers and callees measure of their calls, over the samples after the onset; also as
-    `Arrays.waits`.
-    """
+    """Draw what callers and callees measure of their calls after the onset; also `Arrays.waits`."""
     count, size = mesh.own.shape
     square = (count, size, size)
     kept = draw.chance(0.75, count) & (mesh.style != APPLICATION)
@@ -364,7 +363,7 @@ def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> tuple[Ca
 
 
 def _lines(draw: Draw, mesh: Mesh, change: Change, load: np.ndarray, minutes: np.ndarray) -> Lines:
-    """Counts of log lines over so many minutes after the onset."""
+    """Draw the log lines a minute, counted over so many minutes after the onset."""
     count, size = mesh.own.shape
     usual_lines = draw.lognormal(0.6, 0.9, count, size) * draw.lognormal(1.0, 1.0, count, 1)
     usual_lines = usual_lines * mesh.rate * 60.0

@@ -1,8 +1,8 @@
 """The constants of a block of clusters: who calls whom, how long it takes, how errors spread.
 
-A block holds `BLOCK` clusters of one size, as arrays whose first axis is the cluster [B] and whose
-last are its services [N], callers before callees. What changes at a root reaches other services
-through a few matrices, so that the consequences of any fault are one product (`consequences`).
+A block holds `BLOCK` clusters of one size as arrays. Their first axis is the cluster [B], and the
+last ones are its services [N], callers before callees. A change at a root reaches other services
+through a few matrices, so the consequences of any fault are a product (`consequences`).
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ APPLICATION = 0
 
 
 class Draw:
-    """Shapes of the distributions that the world is drawn from, all of one stream."""
+    """Draws from the distributions that the world needs, all with one random stream."""
 
     def __init__(self, stream: np.random.Generator) -> None:
         self.stream = stream
@@ -61,18 +61,18 @@ class Mesh:
         flow = _closure(times)
         self.rate = np.einsum("bi,bij->bj", demand, flow)  # [B, N] usual
         through = self.rate[:, :, None] * flow / np.maximum(self.rate, 1e-9)[:, None]
-        # [B, root, of] share of a service's requests that come through the root
+        # [B, root, service] share of a service's requests that come through the root
         self.through = np.minimum(1.0, through)
 
         proxy = draw.chance(draw.uniform(dials.PROXIES, count, 1), *shape)
         own = draw.lognormal(*dials.OWN_TIME, *shape) * draw.uniform((0.3, 3.0), count, 1)
-        self.own = own * np.where(proxy, 0.03, 1.0)  # [B, N] time of its own
-        # [B, caller, callee] time of the network
+        self.own = own * np.where(proxy, 0.03, 1.0)  # [B, N] a service's own time
+        # [B, caller, callee] time on the network
         self.wire = self.calls * draw.lognormal(1.5, 0.7, *square)
         weight = times * draw.uniform((0.25, 1.0), *shape)[:, :, None]  # calls in parallel, caches
-        # [B, N] by how much a request is longer when each call waits 1 ms longer
+        # [B, N] ms by which a request takes longer when each call waits 1 ms longer
         self.waits = weight.sum(2)
-        # [B, by, root] ms by which a service is longer when the root is by 1
+        # [B, service, root] ms by which a service takes longer when the root takes 1 ms longer
         self.slowed = _closure(weight)
         rest = self.own + (weight * self.wire).sum(2)
         self.latency = np.einsum("bij,bj->bi", self.slowed, rest)  # [B, N] usual
@@ -82,7 +82,7 @@ class Mesh:
             draw.uniform((0.0, 0.1), *square),
             draw.uniform(dials.PASSED_ON, *square),
         )
-        # [B, by, root] share that fails for each failure of the root
+        # [B, service, root] share of requests that fail for each failure of the root
         self.failed = np.minimum(1.0, _closure(passed * np.minimum(times, 1.0)))
 
         machines = np.maximum(1, (size * draw.uniform((0.12, 0.5), count)).astype(int))
@@ -90,14 +90,14 @@ class Mesh:
         self.machine = machine.astype(int)  # [B, N] number of the machine that it runs on
         together = self.machine[:, :, None] == self.machine[:, None, :]
         others = together & ~np.eye(size, dtype=bool)
-        # [B, by, root] as `slowed`, when all on the root's machine double their own time
+        # [B, service, root] as `slowed`, if all others on the root's machine double their own time
         self.crowded = self.slowed @ (others * self.own[:, :, None])
         self.cpu = draw.lognormal(1.5, 1.0, *shape)  # [B, N] usual, %
-        # [B, N] usual sum there, %
+        # [B, N] usual sum over its machine, %
         self.cpu_of_machine = np.einsum("bij,bj->bi", together, self.cpu) + 100.0
 
         errors = draw.chance(dials.ERRORS, *shape) * draw.lognormal(0.003, 1.0, *shape)
-        self.errors = np.clip(errors, 2e-4, 0.5)  # [B, N] usual share that fails
+        self.errors = np.clip(errors, 2e-4, 0.5)  # [B, N] usual share of requests that fail
         band = draw.lognormal(*dials.P95_BAND, count, 1) * draw.lognormal(1.0, 0.45, *shape)
         # [B, N] sigma of a p95's logarithm
         self.noise = np.arcsinh(np.clip(band, 0.05, 3.0)) / 1.645
@@ -105,16 +105,16 @@ class Mesh:
         self.period = np.where(draw.chance(0.35, count, 1), 300.0, 60.0)
         self.style = draw.stream.integers(0, len(STYLES), count)  # [B] which of `STYLES`
         self.measured = _measured(draw, self.style, size)  # [B, N, metric]
-        # [B, N] it is measured, and has enough requests for a fault to matter
+        # [B, N] whether it is measured, and has enough requests for a fault to matter
         known = self.measured[:, :, : AT["requests"]].any(2)
         self.can_fail = (self.rate * 300.0 > 3.0) & ~unused & known
-        self.cores = draw.uniform((4.0, 30.0), count, 1)  # [B, 1] that the sum is shared among
+        self.cores = draw.uniform((4.0, 30.0), count, 1)  # [B, 1] cores of each machine
         self.memory = np.clip(draw.lognormal(30.0, 0.7, *shape), 1.0, 99.0)  # [B, N] usual, %
         self.tail = np.exp(draw.uniform((0.2, 1.3), *shape))  # [B, N] p95 over mean latency
 
 
 def _layers(draw: Draw, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The layer of each service, in order, and which are entries: the first layer."""
+    """Draw the layer of each service, in order; entries are those in the first layer."""
     depth = draw.stream.integers(dials.LAYERS[0], dials.LAYERS[1] + 1, (count, 1))
     shallow = draw.uniform((0.0, 1.0), count, size) ** draw.uniform((0.6, 1.3), count, 1)
     layer = 1 + np.floor(np.minimum(shallow, 0.999) * (depth - 1)).astype(int)
@@ -125,8 +125,8 @@ def _layers(draw: Draw, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _calls(draw: Draw, layer: np.ndarray) -> np.ndarray:
-    """Who calls whom: each service below the entries has one to `MOST_CALLERS` callers above it,
-    of the layer just above if it can.
+    """Draw who calls whom: each service below the entries has one to `MOST_CALLERS` callers above
+    it, in the layer just above if possible.
     """
     count, size = layer.shape
     above = layer[:, :, None] < layer[:, None, :]
@@ -140,7 +140,7 @@ def _calls(draw: Draw, layer: np.ndarray) -> np.ndarray:
 
 
 def _closure(step: np.ndarray) -> np.ndarray:
-    """1 + step + step^2 + ...: calls do not go in circles, so the sum ends."""
+    """1 + step + step^2 + ...: calls form no cycles, so the sum ends."""
     one = np.eye(step.shape[-1], dtype=np.float32)
     total, power = one + step, step @ step
     while power.any():
@@ -150,7 +150,7 @@ def _closure(step: np.ndarray) -> np.ndarray:
 
 
 def _measured(draw: Draw, style: np.ndarray, size: int) -> np.ndarray:
-    """Which metrics of which services are measured at all."""
+    """Draw which metrics of which services are measured at all."""
     count = len(style)
     known = STYLES[style] & ~draw.chance(0.12, count, len(METRICS))
     known[:, AT["p95"]] |= ~known[:, AT["latency"]]
@@ -162,10 +162,10 @@ def _measured(draw: Draw, style: np.ndarray, size: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Change:
-    """What a fault in full changes, [H, N]: ratios are to the usual, 0 is no change."""
+    """What a fault in full effect changes, [H, N]. Ratios are to the usual; 0 is no change."""
 
     latency: np.ndarray  # ratio
-    calls: np.ndarray  # ratio of what its calls take
+    calls: np.ndarray  # ratio, of the time that its calls take
     delay: np.ndarray  # [H, 1] ms that each call to or from the root waits longer
     errors: np.ndarray  # share that fails
     requests: np.ndarray  # ratio
@@ -173,14 +173,14 @@ class Change:
     memory: np.ndarray  # ratio
     node: np.ndarray  # ratio, of the machine's cpu
     told: np.ndarray  # error lines a minute
-    lines: np.ndarray  # share of lines that do not come
+    lines: np.ndarray  # share of lines that are missing
 
 
 def consequences(
     mesh: Mesh, cluster: np.ndarray, root: np.ndarray, size: dict[str, np.ndarray]
 ) -> Change:
-    """What faults of these sizes (`dials.sizes`, of shape [H]) do to the whole cluster when
-    `root[h]` of `cluster[h]` has them.
+    """Return what faults of these sizes (`dials.sizes`, of shape [H]) change in the whole cluster
+    when `root[h]` of `cluster[h]` has them.
     """
     size = {name: value[:, None] for name, value in size.items()}
     rows = {

@@ -1,11 +1,11 @@
-"""A cluster's own metrics: a CSV file, read as an incident, and what the ranker makes of it.
+"""Read a CSV file of your cluster's metrics as an incident, and ask the ranker about it.
 
     time,service,metric,value
     2026-06-20T13:50:00Z,cart,p95,231
 
     print(rank_metrics("metrics.csv", load_call_graph("graph.yaml")).text())
 
-Six samples are the incident's window; those before it tell what is usual.
+The window of the incident is six samples; those before it tell what is usual.
 """
 
 from pathlib import Path
@@ -25,18 +25,18 @@ from .production_episode import UNITS
 from .ranker import chances, load_ranker
 
 COLUMNS, SERIES = ["time", "service", "metric", "value"], ["service", "metric"]
-FIRST_TIME, LAST_TIME = 1e8, 1e11  # Unix seconds; what is earlier is a date, later milliseconds
+FIRST_TIME, LAST_TIME = 1e8, 1e11  # Unix seconds; lower numbers are dates, higher ones milliseconds
 AFTER = 3  # samples of the window that follow the one in which the trouble began
 LEAST_BEFORE = 12  # samples before the window
-SHOWN, UNUSUAL = 3, 3.0  # suspects, metrics of the first; sigmas from which a metric is shown
+SHOWN, UNUSUAL = 3, 3.0  # suspects, and metrics of the first, at most; sigmas a shown metric needs
 
 
 class MetricsAnswer(NamedTuple):
-    """What the ranker says of a file of metrics. It is never more than *possible*: its chances are
-    calibrated on simulated incidents alone.
+    """The ranker's answer to a file of metrics. It is never surer than *possible*, as its chances
+    are calibrated only on simulated incidents.
     """
 
-    root: str  # empty where the evidence is not enough
+    root: str  # empty if there is not enough evidence
     sure: str  # `possible` or `not enough evidence`
     suspects: list[tuple[str, float]]  # services and their chances, the likeliest first
     nothing: float  # the chance that nothing is wrong
@@ -44,7 +44,7 @@ class MetricsAnswer(NamedTuple):
     read: str
 
     def text(self) -> str:
-        """The answer as somebody reads it in a terminal."""
+        """Format the answer for a terminal."""
         first, chance = self.suspects[0]
         head = f"{first}: {self.sure} ({chance:.0%}), by its metrics and the call graph"
         if not self.root:
@@ -56,7 +56,7 @@ class MetricsAnswer(NamedTuple):
 
 
 def rank_metrics(path: str | Path, graph: CallGraph, began: str = "") -> MetricsAnswer:
-    """The ranker's answer to a file of metrics; see `read_metrics`."""
+    """Return the ranker's answer to a file of metrics; see `read_metrics`."""
     evidence, read = read_metrics(path, graph, began)
     chance = chances(load_ranker(), arrays_of_evidence(evidence))[0][0]
     order = np.argsort(-chance[:-1], kind="stable")[:SHOWN]
@@ -75,18 +75,18 @@ def rank_metrics(path: str | Path, graph: CallGraph, began: str = "") -> Metrics
 
 
 def read_metrics(path: str | Path, graph: CallGraph, began: str = "") -> tuple[Evidence, str]:
-    """The evidence in a file of metrics, and a line about what was read.
+    """Return the evidence in a file of metrics, and a line about what was read.
 
     Args:
-        path: CSV with the columns `COLUMNS`: ISO 8601 (UTC where it names no zone) or Unix seconds;
-            a service of `graph`; one of `METRICS` (times in ms, shares in %); a number, or nothing
+        path: CSV with the columns `COLUMNS`: ISO 8601 (UTC if it names no zone) or Unix seconds; a
+            service of `graph`; one of `METRICS` (times in ms, shares in %); a number, or nothing
             for a missing sample.
         graph: who calls whom.
-        began: when the trouble began; if empty, within the last three samples.
+        began: when the trouble began; if empty, it began within the last three samples.
 
     Raises:
-        ValueError: for a file that cannot be read so, or of which no metric has `LEAST_BEFORE`
-            samples from before the window.
+        ValueError: if the file cannot be read like this, or if no metric has `LEAST_BEFORE`
+            samples before the window.
     """
     frame = _rows(path)
     for column, known in (("service", graph.names), ("metric", METRICS)):
@@ -106,7 +106,7 @@ def read_metrics(path: str | Path, graph: CallGraph, began: str = "") -> tuple[E
     # Samples are numbered from the end of the window: 0 to `SAMPLES` - 1 are in it.
     frame["number"] = np.floor((end - frame["time"]) / step + 0.5).astype(int)
     measures: dict[str, dict[str, Measure]] = {}
-    before = 0  # samples of the metric that has most
+    before = 0  # samples before the window, of the metric with most
     for (service, metric), rows in frame[frame["number"] >= 0].groupby(SERIES):
         values = rows.drop_duplicates("number", keep="last").set_index("number")["value"]
         measures.setdefault(service, {})[metric] = _measure(service, metric, values)
@@ -126,7 +126,7 @@ def read_metrics(path: str | Path, graph: CallGraph, began: str = "") -> tuple[E
 
 
 def _rows(path: str | Path) -> pd.DataFrame:
-    """The rows of a file that have a value, by time, which is in Unix seconds."""
+    """Return the rows that have a value, ordered by time, which is in Unix seconds."""
     try:
         frame = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
     except OSError as error:
@@ -158,7 +158,7 @@ def _rows(path: str | Path) -> pd.DataFrame:
 
 
 def _clock(path: str | Path, frame: pd.DataFrame) -> tuple[float, float]:
-    """Seconds from one sample to the next, and the time of the last: of most metrics."""
+    """Return the seconds between samples and the time of the last: medians over all metrics."""
     series = frame.groupby(SERIES)["time"]
     steps = series.apply(lambda times: times.diff().median()).dropna()
     if steps.empty:
@@ -175,7 +175,7 @@ def _clock(path: str | Path, frame: pd.DataFrame) -> tuple[float, float]:
 
 
 def _seconds(where: str | Path, texts: pd.Series) -> pd.Series:
-    """Times in Unix seconds."""
+    """Convert times to Unix seconds."""
     numbers = pd.to_numeric(texts, errors="coerce")
     if numbers.notna().all() and numbers.between(FIRST_TIME, LAST_TIME).all():
         return numbers.astype(float)
@@ -194,7 +194,7 @@ def _utc(seconds: float) -> str:
 
 
 def _measure(service: str, metric: str, by_number: pd.Series) -> Measure:
-    """A metric of a service in the window, beside what was usual before."""
+    """Return a metric of a service in the window, with what was usual before."""
     values = [by_number.get(number) for number in reversed(range(SAMPLES))]
     known = tuple(None if one is None else float(one) for one in values)
     usual = by_number[by_number.index >= SAMPLES]

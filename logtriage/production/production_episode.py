@@ -3,9 +3,9 @@
     production_case("test", 7)
     ProductionEpisode.open("test", 7)
 
-It shows what a real incident shows, with three significant digits, and is scored alike: 1 when the
-first service blamed is the root, or, where nothing is wrong, when the incident is ignored and
-nobody blamed, fixed or paged. Told apart, and not scored:
+It shows what a real incident shows, to three significant digits, and is scored in the same way: 1
+if the first service blamed is the root, or if nothing is wrong and the incident is ignored, with
+nobody blamed, fixed or paged. These are reported separately, and not scored:
 
 | question | answered by |
 |---|---|
@@ -34,9 +34,9 @@ from .mesh import AT, BLOCK, METRICS
 PRODUCTION = "production"  # the name of the task
 SPLITS = ("train", "test")
 UNITS = dict(zip(METRICS, ("ms", "ms", "ms", "%", "/s", "%", "%", "%"), strict=True))
-REACHED = 0.1  # slower or failing by this share: a service that a fault has reached
+REACHED = 0.1  # a fault has reached a service that is slower or failing by this share
 LINES_SHOWN = 5  # log lines of a service at most
-# What services write in ordinary times, and of their own failures; few name another service.
+# What services write in ordinary times, and of their failures; few lines name another service.
 ORDINARY = (
     "INFO request {n} done in {ms} ms",
     "INFO GET /v1/{thing}/{n} 200 {ms}ms",
@@ -87,12 +87,12 @@ Place = TypeVar("Place", int, str)  # a service, by number or by name
 
 @lru_cache(maxsize=8)
 def block_of(split: str, number: int) -> Block:
-    """A block, kept while its incidents are opened one after the other."""
+    """Return a block, which is cached while its incidents are opened one after another."""
     return Block(split, number)
 
 
 def names_of(split: str, index: int) -> list[str]:
-    """The names of an incident's services, in the order of its block: different, of one style."""
+    """Return distinct names of one style for an incident's services, in the order of its block."""
     size = block_of(split, index // BLOCK).mesh.own.shape[1]
     random = Random(f"production/{split}/{index}/names")
     style, ends = random.choice(STYLES)
@@ -106,7 +106,7 @@ def names_of(split: str, index: int) -> list[str]:
 
 @lru_cache(maxsize=64)
 def production_case(split: str, index: int) -> Case:
-    """The incident with that number, from 0."""
+    """Return the incident with this index, from 0."""
     block, at = block_of(split, index // BLOCK), index % BLOCK
     name, names = f"production/{split}/{index}", names_of(split, index)
     order = sorted(range(len(names)), key=names.__getitem__)
@@ -147,7 +147,7 @@ def production_case(split: str, index: int) -> Case:
 def way_up(
     root: Place, callers: Callable[[Place], Iterable[Place]], hurt: Callable[[Place], float]
 ) -> list[Place]:
-    """From a root to the users: always to the caller that suffers most, and suffers at all."""
+    """Go from a root up to the users, each time to the most hurt caller (at least `REACHED`)."""
     way = [root]
     while True:
         worst = max((one for one in callers(way[-1]) if one not in way), key=hurt, default=None)
@@ -157,7 +157,7 @@ def way_up(
 
 
 def _spread_path(block: Block, at: int) -> list[int]:
-    """The services through which a fault reached its users, by failing requests and waiting."""
+    """Return the services by which a fault reached users, judged by failing and slow requests."""
     hurt = block.change.errors[at] + np.minimum(block.change.latency[at], 10.0)
     calls = block.mesh.calls[at]
     return way_up(
@@ -181,7 +181,7 @@ def _alerts(block: Block, at: int, service: int, name: str) -> list[Alert]:
 
 def _measure(block: Block, at: int, service: int, name: str, metric: str) -> Measure:
     shown, place = block.shown, (at, service, AT[metric])
-    counted = metric == "requests" and block.mesh.period[at, 0] > 60.0  # and not by the second
+    counted = metric == "requests" and block.mesh.period[at, 0] > 60.0  # not a rate per second
     return Measure(
         name,
         metric,
@@ -211,7 +211,7 @@ def _line_count(block: Block, at: int, service: int, name: str) -> LineCount:
 
 
 def _log(block: Block, at: int, service: int, names: list[str], random: Random) -> list[str]:
-    """Some of the lines: a deployment, what it complains of, and ordinary ones."""
+    """Write some lines of a service: a deployment, complaints, and ordinary lines."""
     callees = [names[one] for one in np.flatnonzero(block.mesh.calls[at, service])]
     complaints = round(float(block.lines.errors[at, service] * block.minutes[at, 0]))
     texts = [DEPLOY] if block.deployed[at, service] else []
@@ -233,7 +233,7 @@ def _log(block: Block, at: int, service: int, names: list[str], random: Random) 
 
 
 def _short(value: float) -> float:
-    """Three significant digits."""
+    """Round to three significant digits."""
     return float(f"{float(value):.3g}")
 
 
@@ -242,7 +242,7 @@ def _known(value: float) -> float | None:
 
 
 def check_case(source: str, index: int) -> None:
-    """`ValueError` where there is no such incident; it is not drawn."""
+    """Raise `ValueError` if there is no such incident, without drawing it."""
     if source not in SPLITS:
         raise ValueError(
             f"unknown split {source!r:.60} of {PRODUCTION}; choose one of {', '.join(SPLITS)}"
@@ -251,13 +251,13 @@ def check_case(source: str, index: int) -> None:
 
 
 def find_case(source: str, index: int) -> Case:
-    """The incident with that number, from 0; `ValueError` where there is none."""
+    """Return the incident with this index, from 0; raise `ValueError` if there is none."""
     check_case(source, index)
     return production_case(source, index)
 
 
 class ProductionEpisode(RealEpisode):
-    """An incident being played; nothing that is done changes it."""
+    """An incident being played; no action changes it."""
 
     task_name = PRODUCTION
     splits = SPLITS
@@ -277,7 +277,7 @@ class ProductionEpisode(RealEpisode):
 
 
 def finds(record: Record, case: Case) -> bool:
-    """Whether the root was blamed first, or it was said rightly that nothing is wrong."""
+    """Whether the root was blamed first, or the incident rightly ignored as nothing is wrong."""
     ignored = record.closed_by == "ignore"
     if not case.truth.root:
         return ignored and not (record.root_causes or record.remediations or record.teams)

@@ -1,6 +1,6 @@
-"""Who plays `production`: ranking rules, the learned ranker, and the ceiling.
+"""Policies for `production`: ranking rules, the learned ranker, and the ceiling.
 
-All ask about all services once, blame one, and tell how the fault reached the users (`way_up`).
+Each asks about all services once, blames one, and tells how the fault reached the users (`way_up`).
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ Chances = Callable[[VisibleIncident, Evidence], tuple[np.ndarray, np.ndarray]]
 
 
 def hurt(evidence: Evidence, service: str) -> float:
-    """By how much a service is slower than usual, and the share of requests that newly fail."""
+    """Return how much slower than usual a service is, plus the share of requests newly failing."""
     times = [one for one in evidence.measured(service, *LATENCIES) if one.usual]
     rest = evidence.measured(service, *SUCCESSES)
     slower = max((_mean(one) / (one.usual or 1.0) - 1.0 for one in times), default=0.0)
@@ -39,7 +39,7 @@ def _mean(measure: Measure) -> float:
 
 
 class PathPolicy(RankingPolicy):
-    """A rule that, in `production`, tells the path in the place of its next guesses."""
+    """A rule that, in `production`, blames the path of the fault instead of its next guesses."""
 
     def blamed(self, evidence: Evidence, ranking: list[str]) -> list[str]:
         if self._episode.incident.task_name == PRODUCTION:
@@ -49,7 +49,7 @@ class PathPolicy(RankingPolicy):
 
 
 def rule_policy(name: str, seed: int = 0) -> PathPolicy:
-    """The policy of a rule of `real.rules`, none of which draws anything."""
+    """Return the policy of a rule of `real.rules`; none is random, so `seed` is not used."""
     return PathPolicy(RULES[name], name)
 
 
@@ -57,9 +57,9 @@ class ChancePolicy(PathPolicy):
     """Blames the likeliest root, remedies its likeliest fault, or says that nothing is wrong.
 
     Args:
-        chances: of an incident and what was seen of it, how likely each service of the call graph
-            is, in its order, and last that nothing is wrong, [N + 1]; and of each service how
-            likely each kind of fault is if it is the root, [N, kind].
+        chances: takes an incident and what was seen of it. Returns how likely each service of the
+            call graph is, in its order, and last how likely it is that nothing is wrong, [N + 1];
+            and how likely each kind of fault is at each service, [N, kind].
     """
 
     def __init__(self, name: str, chances: Chances) -> None:
@@ -85,7 +85,7 @@ class ChancePolicy(PathPolicy):
 
 
 def ceiling_chances(incident: VisibleIncident, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-    """The posterior of one who knows the constants of the cluster; `production` alone."""
+    """Return the posterior that knows the constants of the cluster; for `production` only."""
     if incident.task_name != PRODUCTION:
         raise ValueError(f"{CEILING} knows the clusters of {PRODUCTION} alone; play that task")
     block, at = block_of(incident.split, incident.index // BLOCK), incident.index % BLOCK
@@ -96,7 +96,7 @@ def ceiling_chances(incident: VisibleIncident, evidence: Evidence) -> tuple[np.n
 
 
 def ranker_policy(path: Path | None = None) -> ChancePolicy:
-    """The network that has learned from `production` alone; without a file the one that ships."""
+    """Return the policy of a saved ranker; without a path, of the one that ships."""
 
     def of_ranker(incident: VisibleIncident, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
         from .ranker import WEIGHTS, chances, load_ranker

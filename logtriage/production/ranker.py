@@ -1,11 +1,11 @@
-"""A network that ranks the services of an incident: it has learned from `production`'s split
-`train` alone.
+"""A network that ranks the services of an incident. It has learned only from `production`'s split
+`train`.
 
     train_ranker(seed=0, steps=1000)
 
-Services are nodes; each reads its own numbers (`features`), and messages pass along calls in both
-directions. It has no order and no names, so any cluster of any size will do. One more output says
-that nothing is wrong, and each service's says which kind of fault it would be.
+Services are nodes. Each reads its own numbers (`features`), and messages pass along calls in both
+directions. The network knows no order and no names, so any cluster of any size will do. One more
+output says that nothing is wrong, and outputs of each service say which kind of fault it would be.
 """
 
 from collections.abc import Callable
@@ -22,15 +22,15 @@ from .features import features
 from .generator import Arrays, Block
 from .mesh import BLOCK
 
-WIDTH = 64  # numbers of a service within the network
+WIDTH = 64  # numbers per service inside the network
 FARTHEST = 8.0  # standard deviations at which a feature is cut
 ROUNDS = 3  # of messages
 WEIGHTS = Path(__file__).parent / "ranker.npz"
 
-BLOCKS = 6  # in a step of training: as many sizes of clusters
+BLOCKS = 6  # blocks in a training step, each with clusters of its own size
 RATE = 2e-3
-KIND_WEIGHT = 0.2  # of the loss of the kind of fault
-SEEDS_APART = 1_000_000  # blocks; no two seeds see the same
+KIND_WEIGHT = 0.2  # weight of the loss of the kind of fault
+SEEDS_APART = 1_000_000  # blocks between seeds, so that no two see the same
 
 
 class Round(nn.Module):
@@ -56,10 +56,10 @@ class Round(nn.Module):
 
 
 class Ranker(nn.Module):
-    """Scores of services, [B, N + 1], the last of "nothing is wrong"; and of kinds, [B, N, kind].
+    """Scores services, [B, N + 1], the last for "nothing is wrong", and kinds, [B, N, kind].
 
     Args:
-        mean, deviation: of each feature, in training.
+        mean, deviation: those of each feature in training.
     """
 
     def __init__(self, mean: np.ndarray, deviation: np.ndarray) -> None:
@@ -87,21 +87,21 @@ class Ranker(nn.Module):
 
 
 def _head(outputs: int) -> nn.Module:
-    """Reads a service beside the whole cluster."""
+    """Return a network that reads a service together with the whole cluster."""
     return nn.Sequential(
         nn.LayerNorm(2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH), nn.GELU(), nn.Linear(WIDTH, outputs)
     )
 
 
 def save_ranker(ranker: Ranker, path: Path) -> None:
-    """Write its weights, in 16 bit."""
+    """Save the weights of a ranker, in 16 bit."""
     weights = {name: tensor.half().numpy() for name, tensor in ranker.state_dict().items()}
     np.savez_compressed(path, **weights)
 
 
 @cache
 def load_ranker(path: Path = WEIGHTS) -> Ranker:
-    """A saved ranker; without a path the one that ships."""
+    """Load a saved ranker; without a path, the one that ships."""
     with np.load(path) as file:
         weights = {name: torch.from_numpy(file[name]).float() for name in file.files}
     ranker = Ranker(weights["mean"].numpy(), weights["deviation"].numpy())
@@ -110,19 +110,19 @@ def load_ranker(path: Path = WEIGHTS) -> Ranker:
 
 
 def chances(ranker: Ranker, seen: Arrays) -> tuple[np.ndarray, np.ndarray]:
-    """Probability of each service, and last of no fault, [B, N + 1]; of each kind, [B, N, kind]."""
+    """Return chances of services and, last, no fault, [B, N + 1], and of kinds, [B, N, kind]."""
     with torch.inference_mode():
         scores, kinds = ranker(torch.from_numpy(features(seen)), torch.from_numpy(seen.calls))
     return scores.softmax(-1).numpy(), kinds.softmax(-1).numpy()
 
 
 def train_ranker(seed: int, steps: int, log: Callable[[int, float], None] | None = None) -> Ranker:
-    """A ranker that has seen `steps` x `BLOCKS` x `BLOCK` incidents, each once.
+    """Train a ranker on `steps` x `BLOCKS` x `BLOCK` incidents, each seen once.
 
-    Its weights are rounded to the 16 bit in which they are saved.
+    Its weights are rounded to 16 bit, as they are saved.
 
     Args:
-        seed: decides the weights it begins with, and which incidents of `train` it sees.
+        seed: decides its first weights, and which incidents of `train` it sees.
         log: called with each step and its loss.
     """
     torch.manual_seed(seed)
@@ -151,7 +151,7 @@ def train_ranker(seed: int, steps: int, log: Callable[[int, float], None] | None
 
 
 def _tensors(block: Block) -> tuple[Tensor, ...]:
-    """Numbers, calls, root (after the last service: none), kind."""
+    """Return features, calls, root (the number of services if there is none) and kind."""
     calls = block.shown.calls
     root = np.where(block.root < 0, calls.shape[1], block.root).astype(np.int64)
     arrays = (features(block.shown), calls, root, block.kind.astype(np.int64))
