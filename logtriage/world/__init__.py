@@ -1,1 +1,1 @@
-"""The world: a call graph, faults, the cluster, incidents, and what may be seen of them."""
+"""The world: a call graph, faults, the cluster, incidents, and what can be seen of them."""

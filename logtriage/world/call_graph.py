@@ -1,7 +1,7 @@
 """Who calls whom: the call graph of a cluster, simulated or observed.
 
-`topology.Topology` is one that the simulator can run, and has more rules. Of one that was observed
-(real telemetry, somebody's log) calls may go in circles, and a service may be of unknown kind.
+The simulator can run a `topology.Topology`, which has more rules. An observed call graph (from real
+telemetry or somebody's log) may contain cycles and services of unknown kind.
 """
 
 import re
@@ -13,17 +13,17 @@ from typing import ClassVar
 from .exact import total
 
 KINDS = ("edge", "app", "database", "queue")
-UNKNOWN_KIND = "unknown"  # of observed services alone
+UNKNOWN_KIND = "unknown"  # only observed services have it
 TEAMS = ("sre", "backend", "dba", "security")
 OWNERS = {"edge": "sre", "app": "backend", "database": "dba", "queue": "sre"}
 
-MOST_OBSERVED = 200  # services of an observed cluster; a prompt of more would not be read
-RESERVED_NAME = "all"  # what `request_more_logs` takes for every service
+MOST_OBSERVED = 200  # services in an observed cluster; a prompt with more would not be read
+RESERVED_NAME = "all"  # the value of `request_more_logs` that means every service
 
 
 @dataclass(frozen=True)
 class Service:
-    """One service; for an answer to its `calls` it waits, for what it `publishes` it does not."""
+    """One service. It waits for the services it `calls`, but not for those it `publishes` to."""
 
     name: str
     kind: str
@@ -39,14 +39,14 @@ class Service:
 
     @property
     def downstream(self) -> tuple[str, ...]:
-        """Everything it sends work to: its calls, then what it publishes to."""
+        """The services it sends work to: those it calls, then those it publishes to."""
         return self.calls + self.publishes
 
 
 def leads(calls: Mapping[str, Sequence[str]], start: str, goal: str) -> bool:
-    """Whether calls lead from a service to another, over any number of hops, none included."""
+    """Whether calls lead from `start` to `goal` in any number of hops, including none."""
     seen, reached = {start}, [start]
-    for name in reached:  # it grows meanwhile: breadth first
+    for name in reached:  # grows during the loop: breadth-first search
         if name == goal:
             return True
         fresh = [one for one in calls[name] if one not in seen]
@@ -57,13 +57,13 @@ def leads(calls: Mapping[str, Sequence[str]], start: str, goal: str) -> bool:
 
 @dataclass(frozen=True)
 class CallGraph:
-    """Services and their calls, as they were observed; `ValueError` for what is no such graph."""
+    """Services and their calls, as observed; `ValueError` if they form no valid graph."""
 
     services: tuple[Service, ...]
 
     MOST: ClassVar[int] = MOST_OBSERVED
     KINDS: ClassVar[tuple[str, ...]] = (*KINDS, UNKNOWN_KIND)
-    # What stands between names where a graph is written as text may not stand in them.
+    # A name may not contain the characters that separate names in `call_graph_text`.
     NAME: ClassVar[re.Pattern[str]] = re.compile(r"[^\s;>]{1,120}")
     NAME_RULE: ClassVar[str] = "1 to 120 printable characters without spaces, ';' or '>'"
 
@@ -73,7 +73,7 @@ class CallGraph:
                 f"a call graph has 1 to {self.MOST} services, got {len(self.services)}; "
                 "keep those that users wait for"
             )
-        for name in self.names:  # first of all: a wrong name here is a dangling call there
+        for name in self.names:  # first, as a wrong name also leaves a dangling call
             if self.names.count(name) > 1:
                 raise ValueError(f"service {name} stands twice; rename one")
             if not self.NAME.fullmatch(name) or name == RESERVED_NAME or not name.isprintable():
@@ -98,7 +98,7 @@ class CallGraph:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """By position."""
+        """Names of the services, by position."""
         return tuple(service.name for service in self.services)
 
     @cached_property
@@ -107,16 +107,16 @@ class CallGraph:
 
     @cached_property
     def edges(self) -> tuple[int, ...]:
-        """Positions of the services where users enter; with no known edge, that nobody calls."""
+        """Positions of the services where users enter; those nobody calls if no edge is known."""
         known = tuple(i for i, service in enumerate(self.services) if service.kind == "edge")
         return known or tuple(i for i, name in enumerate(self.names) if not self.callers[name])
 
     @cached_property
     def depth(self) -> dict[str, int]:
-        """Hops from the nearest edge, over calls and publishes; 0 for what no edge leads to."""
+        """Name to hops from the nearest edge over calls and publishes; 0 if no edge leads there."""
         depth = {self.names[i]: 0 for i in self.edges}
         frontier = list(depth)
-        for name in frontier:  # it grows meanwhile: breadth first
+        for name in frontier:  # grows during the loop: breadth-first search
             for callee in self.service(name).downstream:
                 if callee not in depth:
                     depth[callee] = depth[name] + 1
@@ -125,7 +125,7 @@ class CallGraph:
 
     @cached_property
     def callers(self) -> dict[str, tuple[str, ...]]:
-        """Name to everything that calls it or publishes to it."""
+        """Name to the services that call it or publish to it."""
         return {
             name: tuple(s.name for s in self.services if name in s.downstream)
             for name in self.names
@@ -133,19 +133,19 @@ class CallGraph:
 
     @cached_property
     def below(self) -> tuple[tuple[int, ...], ...]:
-        """Position to the positions of everything it calls or publishes to."""
+        """Position to the positions of the services it calls or publishes to."""
         return tuple(tuple(self.position[name] for name in s.downstream) for s in self.services)
 
     @cached_property
     def call_graph_text(self) -> str:
-        """One clause a caller, `a > b c; b > d`: how a prompt shows the graph."""
+        """The graph as prompts show it, with one clause per caller: `a > b c; b > d`."""
         return "; ".join(
             f"{s.name} > {' '.join(s.downstream)}" for s in self.services if s.downstream
         )
 
     @cached_property
     def layout(self) -> dict[str, tuple[float, float]]:
-        """Name to (x, y) of a drawing: x in (0, 1), siblings near their callers; y minus depth."""
+        """Name to (x, y) in a drawing: x in (0, 1), siblings near their callers; y is -depth."""
         rows: dict[int, list[str]] = {}
         for name in self.names:
             rows.setdefault(self.depth[name], []).append(name)
@@ -160,7 +160,7 @@ class CallGraph:
         return at
 
     def service(self, name: str) -> Service:
-        """The service of that name; `ValueError` with the valid names otherwise."""
+        """Return the service of that name; `ValueError` with the valid names if there is none."""
         if name not in self.position:
             raise ValueError(f"unknown service {name!r}; choose one of {', '.join(self.names)}")
         return self.services[self.position[name]]

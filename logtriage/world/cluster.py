@@ -1,15 +1,15 @@
-"""The simulator: the state of every service, one tick of 30 s, and what a remediation does to it.
+"""The simulator: the state of every service, the tick of 30 s, and the effect of a remediation.
 
-Everything here is deterministic; chance lives in `incidents` (what happens) and `telemetry` (what
-is seen of it). A tick reads only the previous state, so a disturbance needs one tick per hop, both
-up and down:
+Everything here is deterministic; randomness lives in `incidents` (what happens) and `telemetry`
+(what is seen of it). A tick reads only the previous state, so a disturbance takes one tick per hop,
+both up and down:
 
-* load comes down the calls, and failed calls are retried: `demand = external + sum(load * share) *
+* load flows down the calls, and failed calls are retried: `demand = external + sum(load * share) *
   (1 + RETRIES * errors)`
-* own latency is that of an M/M/1 queue, `idle / (1 - utilisation)`; the wait for callees is added
-  to it
+* a service's own latency is that of an M/M/1 queue, `idle / (1 - utilisation)`; the wait for its
+  callees is added to it
 * connections in use follow from Little's law, `demand * latency`; a full pool rejects the rest
-* what a callee fails, the caller fails: routers by share, others unless every callee succeeds
+* a failed call fails the caller's request: a router calls one callee per request, others call all
 """
 
 from dataclasses import dataclass
@@ -20,27 +20,27 @@ from .topology import TIMEOUT_MS, Topology
 
 # one failed call in ten is retried; with more, retries alone can keep a healed cluster down
 RETRIES = 0.1
-QUEUE_LIMIT = 0.97  # above this utilisation latency is bounded by the length of the accept queue
-# a tick that moves nothing by more than this share, under a constant fault, ends the movement
+QUEUE_LIMIT = 0.97  # above this utilisation, the length of the accept queue bounds latency
+# under a constant fault, the state has settled once a tick changes nothing by more than this share
 SETTLED = 1e-3
-# Work of a request when every cache hit becomes a miss, as an addition to the work at rest.
+# Extra work per request when every cache hit becomes a miss, as a multiple of the work at rest.
 CACHE_COST = 4.0
 
-# Severity boundaries: customer-facing errors, and slowdown of the edge against rest. Peaks between
-# the two numbers of a pair are too near to call, and the incident is drawn again.
+# Severity boundaries: customer-facing errors, and slowdown of the edge relative to rest. A peak
+# between the two numbers of a pair is too close to call, and the incident is drawn again.
 OUTAGE_ERRORS = (0.042, 0.06)
 NOTICED_ERRORS = (0.002, 0.006)
 NOTICED_SLOWDOWN = (1.12, 1.3)
 
-# A service is degraded from this share of failed requests, from this many times its latency at
-# rest, or when its processor or its pool is nearly full.
+# A service is degraded when more than this share of its requests fail, when its latency is more
+# than this many times that at rest, or when its processor or its pool is nearly full.
 DEGRADED_ERRORS = 0.02
 DEGRADED_SLOWDOWN = 2.0
 DEGRADED_SATURATION = 0.9
 
 
 class State(NamedTuple):
-    """One tick of the cluster: five lists, one entry a service position. Treat as read-only."""
+    """The cluster at one tick: five lists, one entry per service position. Treat as read-only."""
 
     load: list[float]  # arriving requests per second
     latency: list[float]  # p95, ms
@@ -82,7 +82,7 @@ def next_state(
     tick: int,
     reach: tuple[int, ...],
 ) -> tuple[State, bool]:
-    """The state of `tick`, and whether anything moved; all but `reach` stays as it is."""
+    """Return the state at `tick`, and whether anything moved; only positions in `reach` change."""
     # The hot loop of the whole project: lists instead of objects, and names bound outside of it.
     network = topology.network
     callers, callees, routes = network.callers, network.callees, network.routes
@@ -96,7 +96,7 @@ def next_state(
         root, fault, strength = injection.position, injection.fault, injection.strength(tick)
     moved = False
     for i in reach:
-        # What arrives: users, the callers' calls, and retries of what failed here before.
+        # Requests arrive from users, from callers, and as retries of what failed here before.
         demand = 0.0
         for j, share in callers[i]:
             demand += load_before[j] * share
@@ -112,7 +112,7 @@ def next_state(
             succeeds = 1.0 - fault.errors * strength
             slow = fault.latency * strength * idle
             leaked = fault.pool * strength
-        # Own time is that of an M/M/1 queue; the wait for callees comes on top.
+        # The service's own time is that of an M/M/1 queue; the wait for callees is added.
         busy = demand / capacity
         response = slow + idle / (1.0 - (busy if busy < QUEUE_LIMIT else QUEUE_LIMIT))
         if routes[i]:  # each request goes to one of the callees
@@ -128,7 +128,7 @@ def next_state(
         if response > TIMEOUT_MS:  # the share that waits longer gives up
             succeeds *= TIMEOUT_MS / response
             response = TIMEOUT_MS
-        # Little's law fills the pool; what finds it full, or the service saturated, is rejected.
+        # Little's law fills the pool; a full pool or a saturated service rejects the excess.
         used = demand * response / 1000.0 / pool_sizes[i] + leaked
         if used > 1.0:
             succeeds /= used
@@ -150,12 +150,12 @@ def next_state(
 
 
 def untreated_states(topology: Topology, injection: Injection | None, ticks: int) -> list[State]:
-    """States of ticks 0 (at rest) to `ticks` when nobody does anything."""
+    """Return the states at ticks 0 (at rest) to `ticks` if nobody does anything."""
     states = [rest_state(topology)]
     if injection is None:
         return states * (ticks + 1)
     reach = topology.reach(injection.position)
-    full = injection.onset + injection.ramp - 1  # the tick at which the fault has its intensity
+    full = injection.onset + injection.ramp - 1  # the tick at which the fault reaches its intensity
     for tick in range(1, ticks + 1):
         state, moved = next_state(topology, states[-1], injection, tick, reach)
         states.append(state)
@@ -168,7 +168,7 @@ def untreated_states(topology: Topology, injection: Injection | None, ticks: int
 class Cluster:
     """A running cluster: it replays the untreated states until a remedy takes it off that path.
 
-    `active` is the fault until it is remedied, and `states` go by tick, up to now at least.
+    `active` is the fault until it is remedied. `states` has an entry per tick, at least up to now.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Cluster:
     ) -> None:
         self.topology, self.active, self.tick = topology, injection, tick
         self.reach = topology.reach(injection.position) if injection else ()
-        self.states = untreated  # copied before the first own state is added
+        self.states = untreated  # copied before a state is added to it
         self._diverged = False
 
     def advance(self) -> None:
@@ -190,8 +190,8 @@ class Cluster:
 
     def remediate(self, remedy: str, position: int) -> None:
         """Apply a remedy now. The right one at the root ends the fault, and the cluster heals over
-        the next ticks. A restart elsewhere clears a service's state for a moment; nothing else
-        changes anything.
+        the next ticks. A restart elsewhere clears a service's state for a moment. Any other remedy
+        has no effect.
         """
         active = self.active
         if active and position == active.position and remedy == active.fault.remedy:
@@ -211,7 +211,7 @@ class Cluster:
 
 
 def user_impact(topology: Topology, states: list[State]) -> tuple[float, float]:
-    """Peak error share and peak slowdown (ratio to rest) over `states`, the worse edge's."""
+    """Peak error share and peak slowdown (ratio to rest) over `states`, at the worst edge."""
     rest, edges = topology.network.rest_latency, topology.edges
     return (
         max([state.errors[i] for i in edges for state in states]),
@@ -220,7 +220,7 @@ def user_impact(topology: Topology, states: list[State]) -> tuple[float, float]:
 
 
 def severity_of(errors: float, slowdown: float) -> str | None:
-    """P1, P2 or P3 for that user impact; None when it is too near a boundary to call."""
+    """Return P1, P2 or P3 for that user impact; None if it is too close to a boundary to call."""
     if errors > OUTAGE_ERRORS[1]:
         return "P1"
     if errors > OUTAGE_ERRORS[0]:

@@ -1,8 +1,8 @@
 """Sums and shuffles that are the same, to the last bit, in every version of Python.
 
-Python promises that of `Random.random` and `getrandbits` alone. 3.12 changed `sum` for floats, and
-`shuffle` and `choice` have changed before. These are those of 3.11, with which everything published
-was made.
+Python promises this only for `Random.random` and `getrandbits`. Python 3.12 changed `sum` for
+floats, and `shuffle` and `choice` have changed before. These functions behave as in 3.11, with
+which everything published was made.
 """
 
 from collections.abc import Iterable
@@ -15,12 +15,12 @@ Item = TypeVar("Item")
 
 
 def total(values: Iterable[float]) -> float:
-    """Added from left to right."""
+    """Sum the values from left to right."""
     return reduce(add, values, 0.0)
 
 
 def shuffled(random: Random, items: Iterable[Item]) -> list[Item]:
-    """The items in random order."""
+    """Return the items in random order."""
     order = list(items)
     for i in range(len(order) - 1, 0, -1):
         j = _below(random, i + 1)
@@ -29,7 +29,7 @@ def shuffled(random: Random, items: Iterable[Item]) -> list[Item]:
 
 
 def _below(random: Random, limit: int) -> int:
-    """A whole number from 0 to `limit` - 1, uniformly."""
+    """Draw a whole number from 0 to `limit` - 1, uniformly."""
     bits = limit.bit_length()
     drawn = random.getrandbits(bits)
     while drawn >= limit:

@@ -1,7 +1,7 @@
 """The fault catalogue: where each fault can occur, what it does to a service's quantities, its
 remedy and its team.
 
-A fault never writes log text. It changes quantities of its own service only; everything else is
+A fault never writes log text. It changes only quantities of its own service; everything else is a
 consequence. No remedy gives the team away, and no kind of service gives the fault away.
 """
 
@@ -18,7 +18,7 @@ class Fault:
     """One kind of fault. Effects are at intensity 1 and scale linearly with intensity.
 
     Attributes:
-        kinds: of service into which it can be injected.
+        kinds: kinds of service that it can be injected into.
         capacity: fraction of the service's capacity lost.
         latency: added own latency, as a multiple of the idle latency.
         errors: fraction of the service's own requests that fail.
@@ -92,5 +92,5 @@ FAULTS = {
 
 
 def faults_at(service: Service) -> tuple[Fault, ...]:
-    """In catalogue order."""
+    """Return the faults that can occur at `service`, in catalogue order."""
     return tuple(fault for fault in FAULTS.values() if fault.can_occur_at(service))

@@ -1,7 +1,7 @@
-"""What goes wrong: `sample_incident(task, split, index)`, an incident of a task (see `tasks`).
+"""What goes wrong: `sample_incident(task, split, index)` draws an incident of a task (see `tasks`).
 
-An incident is a pure function of its three coordinates, and of a custom call graph. Random streams
-are named after them: neighbouring indices share nothing, and no split meets another's incidents.
+An incident is a pure function of these three coordinates and of a custom call graph, if any. Its
+random streams are named after the coordinates, so neighbouring indices or splits share nothing.
 """
 
 import zlib
@@ -20,8 +20,8 @@ from .topology import DEFAULT_TOPOLOGY, Topology, random_topology
 
 Item = TypeVar("Item")
 
-INTENSITY_DRAWS = 8  # tries at one fault in one place before another is drawn
-# Of a fault and its place, before a task is held to be impossible; 30,000 incidents needed 18.
+INTENSITY_DRAWS = 8  # tries with one fault at one service before another pair is drawn
+# Draws of a fault and a service before a task counts as impossible; 30,000 incidents needed 18.
 MOST_DRAWS = 300
 HELD_OUT_PAIRS = 5  # one (service, fault) pair in five never occurs in train
 
@@ -35,11 +35,11 @@ class Incident:
     index: int
     topology: Topology
     injection: Injection | None  # None for a false alarm
-    severity: str  # of the untreated world
+    severity: str  # if nobody does anything
     arrival: int  # the tick at which the agent is called
-    quiet_until: int  # the tick from which the root speaks by itself
+    quiet_until: int  # the tick from which the root prints by itself
     untreated: list[State] = field(repr=False, compare=False)
-    varied_wording: bool = False  # whether the logs use the templates that no split has
+    varied_wording: bool = False  # whether the logs use templates that no split has
 
     @property
     def task_name(self) -> str:
@@ -63,12 +63,12 @@ class Incident:
         return self.injection.fault.owner_at(self.topology.services[self.injection.position])
 
     def renamed(self, topology: Topology) -> Self:
-        """The same incident under the names of `topology`, an equal call graph otherwise."""
+        """Return the same incident on `topology`, an equal call graph with other names."""
         course = (self.injection, self.severity, self.arrival, self.quiet_until, self.untreated)
         return type(self)(self.task, self.split, self.index, topology, *course, self.varied_wording)
 
     def stream(self, name: str) -> Random:
-        """A fresh random stream of this incident under `name`."""
+        """Return a fresh random stream of this incident, named `name`."""
         return Random(f"{self.task.name}/{self.split}/{self.index}/{name}")
 
 
@@ -77,11 +77,11 @@ def is_held_out(service: Service, fault: Fault) -> bool:
     return zlib.crc32(f"{service.name}/{fault.name}".encode()) % HELD_OUT_PAIRS == 0
 
 
-@lru_cache(maxsize=64)  # a call graph is asked for the same pairs at every incident
+@lru_cache(maxsize=64)  # every incident on a call graph needs the same pairs
 def candidate_pairs(
     topology: Topology, below_edge: bool, split: str
 ) -> dict[int, tuple[Fault, ...]]:
-    """Root position to the faults that the split allows there, if any. Treat as read-only."""
+    """Map each possible root position to the faults that the split allows. Treat as read-only."""
     pairs: dict[int, tuple[Fault, ...]] = {}
     for position, service in enumerate(topology.services):
         if below_edge and not any(service.name in caller.calls for caller in topology.services):
@@ -104,14 +104,13 @@ def sample_incident(
     topology: Topology | None = None,
     varied_wording: bool = False,
 ) -> Incident:
-    """The incident at these coordinates: the same, to the last bit, whenever and wherever it is
-    asked for.
+    """Return the incident at these coordinates: the same, to the last bit, anywhere and any time.
 
     Args:
-        task: a name of `TASKS`, or a custom `Task`; its random streams are those of its name.
+        task: a name in `TASKS`, or a custom `Task`, whose name determines its random streams.
         split, index: see `SPLITS`; index counts from 0.
         topology: a custom call graph in place of the default.
-        varied_wording: whether to log in other words than the split's; only in train.
+        varied_wording: whether to log in words that no split uses; only in train.
 
     Raises:
         ValueError: for a bad argument, or a task that has no incident on the call graph.
@@ -132,7 +131,7 @@ def sample_incident(
             "and this call graph has none; add services and calls, or choose another task or split"
         )
 
-    # Every number drawn from `random` decides the ones after it: the order is the incident.
+    # Every draw from `random` shifts those after it, so the order of draws defines the incident.
     if random.random() < settings.false_alarms:
         arrival = _draw(random, settings.lead)
         states = untreated_states(topology, None, arrival + settings.max_steps)
@@ -155,7 +154,7 @@ class _Course(NamedTuple):
 def _real_fault(
     random: Random, task: Task, split: str, topology: Topology, pairs: dict[int, tuple[Fault, ...]]
 ) -> _Course:
-    """Draw a service, its fault, and (`INTENSITY_DRAWS` times) how hard it is, until one fits."""
+    """Draw a service, a fault, and up to `INTENSITY_DRAWS` intensities of it, until one fits."""
     outage = None if task.outage is None else random.random() < task.outage
     positions = list(pairs)
     missed: Counter[str] = Counter()
@@ -195,7 +194,7 @@ def _real_fault(
 
 
 def _has_degraded_caller(topology: Topology, position: int, state: State) -> bool:
-    """Whether somebody who waits for `position` is degraded."""
+    """Whether a service that waits for `position` is degraded."""
     return any(
         is_degraded(topology, state, i)
         for i, callees in enumerate(topology.network.callees)
@@ -208,5 +207,5 @@ def _pick(random: Random, items: Sequence[Item]) -> Item:
 
 
 def _draw(random: Random, bounds: tuple[int, int]) -> int:
-    """A whole number, uniform over the range, both ends included."""
+    """Draw a whole number uniformly from the range, both ends included."""
     return bounds[0] + int(random.random() * (bounds[1] - bounds[0] + 1))

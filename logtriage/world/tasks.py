@@ -17,36 +17,36 @@ SPLITS = {
 }
 SEVERITIES = ("P1", "P2", "P3")
 MAX_INDEX = 2**53 - 1  # the largest integer that every JSON reader keeps
-# Stamped into every result; whatever changes an incident, an observation or a score raises it.
+# Stamped into every result; raised by any change to an incident, an observation or a score.
 BENCHMARK_VERSION = "2.0"
 
 # Fewest steps to a full score, by number of faults: severity, cause, fix, page, end. A false alarm
 # is classified and ignored.
 PAR_STEPS = {0: 2, 1: 5}
-MOST_TICKS = 200  # of any length in a task: an incident is simulated from onset to last step
-MOST_WEIGHT = 100.0  # of a kind of line; the others weigh about 1, so more would change nothing
+MOST_TICKS = 200  # for any duration in a task: an incident is simulated from onset to last step
+MOST_WEIGHT = 100.0  # for a kind of line; the others weigh about 1, so more would change nothing
 
 
 @dataclass(frozen=True)
 class Task:
-    """The settings of a task; a range is drawn from uniformly, both ends included.
+    """The settings of a task. Ranges include both ends; draws are uniform, except for `intensity`.
 
     Attributes:
-        name: names the task's random streams, too: two tasks of one name share their chance.
+        name: also names the task's random streams: two tasks of one name get the same draws.
         max_steps: length of an episode.
-        noise: chance that a line of the stream is noise, and the weight of noise among the lines a
-            service prints.
+        noise: chance that a line of the opening is noise, and the weight of noise among the lines
+            a service prints.
         lead: ticks between the onset of the fault and the arrival of the agent.
-        intensity: of the fault, 0 to 1.
+        intensity: intensity of the fault, 0 to 1; mild faults are more common.
         ramp: ticks until that intensity is reached.
-        quiet: ticks after arrival during which the root says nothing by itself; uniform over the
-            values. The row of a root that is quiet at first is missing from the table for good.
+        quiet: ticks after arrival during which the root prints nothing by itself; uniform over the
+            values. A root that is quiet at first never gets a row in the metrics table.
         gaps: chance that a row of the metrics table is missing.
-        proof: weight of a line that proves the fault, in the root's own detail; `hint`, of one that
-            only narrows it.
+        proof: weight of a line that proves the fault, among those the root prints.
+        hint: weight of a line that only narrows the remedy.
         false_alarms: share of incidents without any fault.
         outage: share of faults that must become an outage (P1), while the rest must not; None for
-            as it comes.
+            no such rule.
         below_edge: whether the root must be called by a service that is degraded on arrival.
 
     Raises:
@@ -73,10 +73,10 @@ class Task:
                 raise ValueError(f"{field} must be {rule}; got {vars(self)[field]!r:.60}")
 
     def _rules(self) -> Iterator[tuple[str, bool, str]]:
-        """Field, whether its value is valid, and what is."""
+        """Yield each field, whether its value is valid, and the rule for it."""
         # The streams of an incident are named task/split/index/..., so a slash could mix them up.
         yield "name", self.name != "" and "/" not in self.name, "not empty and without '/'"
-        least = PAR_STEPS[1] + 1  # speed is paid for the steps left between the fewest and the last
+        least = PAR_STEPS[1] + 1  # the speed score needs a step between the fewest and the last
         enough = least <= self.max_steps <= MOST_TICKS
         yield "max_steps", enough, f"from {least} to {MOST_TICKS}"
         for field in ("noise", "gaps", "false_alarms"):
@@ -143,7 +143,7 @@ TASKS: dict[str, Task] = {
 
 
 def check_task(task: str | Task) -> Task:
-    """The task of that name, or the custom task that it is; `ValueError` for an unknown name."""
+    """Return the task of that name, or a custom `Task` itself; `ValueError` for an unknown name."""
     if isinstance(task, Task):
         return task
     if not isinstance(task, str) or task not in TASKS:
@@ -152,7 +152,7 @@ def check_task(task: str | Task) -> Task:
 
 
 def check_tasks(names: Sequence[str]) -> list[str]:
-    """Names of tasks, each once, `all` being every one; `ValueError` for an unknown name."""
+    """Return the names without repeats, with `all` expanded; `ValueError` for an unknown name."""
     for name in names:
         if name not in (*TASKS, "all"):
             raise ValueError(f"unknown task {name!r}; choose one of {', '.join(TASKS)}, or all")
@@ -160,7 +160,7 @@ def check_tasks(names: Sequence[str]) -> list[str]:
 
 
 def splits_on(topology: Topology | None) -> list[str]:
-    """Splits that can be played on a custom call graph; all without (None)."""
+    """Return the splits that can be played on a custom call graph; all of them for None."""
     return [split for split in SPLITS if topology is None or split != "unseen_topology"]
 
 

@@ -1,18 +1,18 @@
-"""What may be seen of the cluster: log lines, metrics, alerts. Partial and noisy by design.
+"""What can be seen of the cluster: log lines, metrics and alerts, partial and noisy by design.
 
-Every chance is one of these distributions, so that a policy can compute how likely a sight is:
+Everything random follows these distributions, so a policy can compute the chance of what it sees:
 
 | what | distribution |
 |---|---|
-| is a streamed line noise | Bernoulli(`task.noise`); the service is then uniform, the text benign |
-| who speaks in the stream | categorical over `log_volumes` |
+| is a line of the opening noise | Bernoulli(`task.noise`); then uniform service, benign text |
+| service of any other line of the opening | categorical over `log_volumes` |
 | what kind of line a service prints | categorical over `line_weights` |
-| callee that a `callee` line names | categorical over errors + slowness of those degraded |
+| callee that a `callee` line names | categorical over errors + slowness of the degraded callees |
 | template of a line | uniform over the split's, or over the varied ones, then over its choices |
 | age of a metric | uniform over `STALENESS` |
-| metric | the value of that age, times its own triangular(1 - `METRIC_NOISE`, 1 + `METRIC_NOISE`) |
-| missing row of the table | Bernoulli(`task.gaps`), once; always that of a root quiet at first |
-| line of a quiet root in an answer about all | an ordinary one |
+| metric | the value at that age, times a triangular(1 - `METRIC_NOISE`, 1 + `METRIC_NOISE`) draw |
+| is a row of the table missing | Bernoulli(`task.gaps`), once; always for a root quiet at first |
+| line of a quiet root in an answer about all | always an ordinary one |
 """
 
 import string
@@ -27,17 +27,17 @@ from .incidents import Incident
 from .topology import Topology
 from .wording import BOOKS, VARIED_BOOKS, Key, choices
 
-STREAM_LINES = 6  # lines in the first batch, and in an answer about all services
+STREAM_LINES = 6  # lines in the opening, and in an answer about all services
 DETAIL_LINES = 3  # lines in an answer about one service
-VOLUME = {"edge": 6.0, "app": 3.0, "database": 2.0, "queue": 2.0}  # how much a kind prints
-VOLUME_AT_REST = 0.05  # of a service that passes every error on
-SLOW = 2.0  # times its usual latency, own or whole, from which a service counts as slow
-VOLUME_SLOW = 0.5  # likewise, of one that is slow
-OWN_VOLUME = 10.0  # how much more its own errors print than errors passed on: stack traces
+VOLUME = {"edge": 6.0, "app": 3.0, "database": 2.0, "queue": 2.0}  # how much each kind prints
+VOLUME_AT_REST = 0.05  # relative to a service that passes on an error for every request
+SLOW = 2.0  # a service is slow beyond this many times its usual latency, own or whole
+VOLUME_SLOW = 0.5  # as `VOLUME_AT_REST`, for a slow service
+OWN_VOLUME = 10.0  # how much more its own errors print than passed-on errors: stack traces
 METRIC_NOISE = 0.2
 STALENESS = (0, 0, 1, 2)  # age of a metric in ticks, uniform over these
 FAILS = 0.01  # error share above which a line speaks of failures and not only of waiting
-UNKNOWN = "-"  # in the text of a row: nobody measured it
+UNKNOWN = "-"  # in the text of a row, for a value that nobody measured
 ALERT_ERRORS = 0.05
 ALERT_SLOWDOWN = 3.0
 ALERTED_KINDS = ("edge", "app")  # alerts watch what users feel; stateful services have none
@@ -49,7 +49,7 @@ CALLEE_WEIGHT, OWN_WEIGHT, NORMAL_WEIGHT = 1.4, 0.6, 0.4
 class Alert(NamedTuple):
     """A threshold crossed now: `errors` in per cent, or `p95` or `latency` (a mean) in ms.
 
-    A whole number is of type int here and below, so that its text has no point.
+    Whole numbers are of type int here and below, so that their text has no decimal point.
     """
 
     service: str
@@ -63,7 +63,7 @@ class Alert(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """A row of the metrics table: errors in per cent, p95 and its usual value in ms, if known."""
+    """A row of the metrics table: errors in per cent, p95 and usual p95 in ms; None if unknown."""
 
     service: str
     errors: int | float | None
@@ -78,12 +78,12 @@ class Metric(NamedTuple):
 
     @property
     def slowdown(self) -> float | None:
-        """The latency over its usual value; None where either is not known."""
+        """Latency as a multiple of its usual value; None if either is unknown."""
         return self.latency / self.usual if self.latency is not None and self.usual else None
 
 
 def two_digits(value: float) -> int | float:
-    """Two significant digits, at most one decimal."""
+    """Round to two significant digits and at most one decimal."""
     if value >= 100.0:
         scale = 10
         while value >= scale * 100:
@@ -96,7 +96,7 @@ def two_digits(value: float) -> int | float:
 
 
 def one_digit(value: float) -> int:
-    """One significant digit."""
+    """Round to one significant digit."""
     scale = 1
     while value >= scale * 9.5:
         scale *= 10
@@ -104,16 +104,16 @@ def one_digit(value: float) -> int:
 
 
 def figure(value: float) -> str:
-    """A quantity in a log line of the simulator."""
+    """Format a quantity for a log line of the simulator."""
     return str(two_digits(value))
 
 
 def _per_cent(share: float) -> str:
-    """A share that cannot be shown above 100 %: what exceeds it is rejected."""
+    """Format a share as per cent, at most 100, since the cluster rejects any excess."""
     return figure(min(100.0, 100.0 * share))
 
 
-# From the state, the speaker's position, the position spoken of, and the topology.
+# Arguments: the state, the position that prints, the position it is about, and the topology.
 Field = Callable[[State, int, int, Topology], str]
 _FIELDS: dict[str, Field] = {
     "latency": lambda state, speaker, other, topology: figure(state.latency[speaker]),
@@ -128,7 +128,7 @@ _FIELDS: dict[str, Field] = {
 
 
 class Template(NamedTuple):
-    """A log line to be filled: `%s` for each field, and what gives it (None: a random digit)."""
+    """A log line with `%s` for each field, and the functions that fill it (None: random digit)."""
 
     level: str
     text: str
@@ -148,20 +148,20 @@ def _compile(template: str) -> Template:
 
 @cache
 def _templates(kind: str, key: Key, held_out: bool, varied: bool) -> list[list[Template]]:
-    """Each with all that its choices make of it, where it has any."""
+    """Return the templates of a section, each as a list of the versions that its choices allow."""
     every = BOOKS[kind][key]
     chosen = VARIED_BOOKS[kind][key] if varied else every[-1:] if held_out else every[:-1]
     return [[_compile(one) for one in choices(template)] for template in chosen]
 
 
 class Telemetry:
-    """The eyes on one running cluster; what they see is drawn from `random`, in order."""
+    """What can be seen of one running cluster; everything is drawn from `random`, in order."""
 
     def __init__(self, incident: Incident, cluster: Cluster, random: Random) -> None:
         self.incident, self.cluster, self.random = incident, cluster, random.random
         self.topology, self.task = incident.topology, incident.task
         self._at_rest = [False] * len(self.topology.services)
-        self._has_row: dict[int, bool] = {}  # by position; known from the first metrics table on
+        self._has_row: dict[int, bool] = {}  # by position; filled by the first metrics table
         self._seen_tick, self._degraded = -1, self._at_rest
 
     def degraded(self) -> list[bool]:
@@ -175,13 +175,13 @@ class Telemetry:
         return self._degraded
 
     def suppressed(self) -> int | None:
-        """Position of the root while it prints nothing by itself and raises no alert."""
+        """Position of the root while it prints nothing by itself and raises no alert, else None."""
         active = self.cluster.active
         return active.position if active and self.cluster.tick < self.incident.quiet_until else None
 
     def own_degradation(self, position: int) -> float:
-        """How much of a service's degradation, 0 to 1, is not of those it waits for: the share of
-        requests that fail here, or `VOLUME_SLOW` when its own latency has doubled.
+        """How much of a service's degradation, 0 to 1, is its own and not its callees': the share
+        of requests that fail here, but at least `VOLUME_SLOW` if its own latency has doubled.
         """
         state, network = self.cluster.states[self.cluster.tick], self.topology.network
         passed, own_latency, own_rest = 1.0, state.latency[position], network.rest_latency[position]
@@ -220,7 +220,7 @@ class Telemetry:
         return proof, hint, callee, own, task.noise, NORMAL_WEIGHT
 
     def callee_weights(self, position: int) -> list[tuple[int, float]]:
-        """(position, weight) of the called services that a line may name: those degraded."""
+        """(position, weight) of the callees that a line may name, which are the degraded ones."""
         state = self.cluster.states[self.cluster.tick]
         degraded, rest = self.degraded(), self.topology.network.rest_latency
         weights = []
@@ -231,7 +231,7 @@ class Telemetry:
         return weights
 
     def lines(self, position: int, count: int = 1) -> list[str]:
-        """What `position` prints now, each `LEVEL service text`."""
+        """Draw `count` lines that `position` prints now, each `LEVEL service text`."""
         weights, random = self.line_weights(position), self.random
         whole, lines = total(weights), []
         for _ in range(count):
@@ -239,18 +239,18 @@ class Telemetry:
         return lines
 
     def _render(self, kind: str, position: int) -> str:
-        """A line of that kind, its fields filled from the state of now."""
+        """Draw a line of that kind, with its fields filled from the current state."""
         service, random = self.topology.services[position], self.random
         state = self.cluster.states[self.cluster.tick]
         key, other = self._subject(kind, position)
         held_out = self.incident.split == "unseen_wording"
         templates = _templates(kind, key, held_out, self.incident.varied_wording)
-        draw = random() * len(templates)  # its fraction decides among the template's choices
+        draw = random() * len(templates)  # the fraction picks one of the template's versions
         versions = templates[int(draw)]
         level, text, fields = versions[int(draw % 1.0 * len(versions))]
         if fields:
             values = [
-                # A detail of no meaning keeps lines of one template from being equal.
+                # A meaningless detail keeps lines of one template from being equal.
                 str(1 + int(random() * 9))
                 if field is None
                 else field(state, position, other, self.topology)
@@ -260,7 +260,7 @@ class Telemetry:
         return f"{level} {service.name} {text}"
 
     def _subject(self, kind: str, position: int) -> tuple[Key, int]:
-        """Which section of the wording a line is from, and the position of whom it speaks."""
+        """The section of the wording for a line, and the position of the service it is about."""
         service_kind = self.topology.services[position].kind
         active = self.cluster.active
         if active and kind in ("proof", "hint"):
@@ -274,14 +274,14 @@ class Telemetry:
             shares = [weight for _, weight in weights]
             other = weights[_categorical(shares, total(shares), random)][0]
         state, usual = self.cluster.states[self.cluster.tick], self.topology.network.rest_latency
-        # Who both fails and is slow is spoken of one way or the other, by a coin.
+        # If the service both fails and is slow, a coin decides which of the two the line is about.
         fails = state.errors[other] > FAILS and (
             random() < 0.5 or state.latency[other] < SLOW * usual[other]
         )
         return ("fails" if fails else "slow", service_kind), other
 
     def stream(self) -> list[str]:
-        """The first batch: what reaches the shared log by itself."""
+        """The lines of the opening: what reaches the shared log without a question."""
         size, log_volumes, random = len(self.topology.services), self.log_volumes(), self.random
         whole, lines = total(log_volumes), []
         for _ in range(STREAM_LINES):
@@ -296,12 +296,12 @@ class Telemetry:
         return self.lines(position, DETAIL_LINES)
 
     def sample(self) -> list[str]:
-        """A line each of `STREAM_LINES` services drawn without replacement. A suppressed one's is
-        an ordinary one: silent among all the others, it would stand out.
+        """One line from each of `STREAM_LINES` services, drawn without replacement. A suppressed
+        root prints an ordinary line: as the only silent service, it would stand out.
         """
         order, random = list(range(len(self.topology.services))), self.random
         suppressed = self.suppressed()
-        # Drawn by `random` alone, unlike `exact.shuffled`: another stream, which is published.
+        # Uses only `random`, unlike `exact.shuffled`: published incidents depend on these draws.
         for i in range(len(order) - 1, 0, -1):
             j = int(random() * (i + 1))
             order[i], order[j] = order[j], order[i]
@@ -326,8 +326,8 @@ class Telemetry:
         )
 
     def metrics(self) -> list[Metric]:
-        """The metrics table, with gaps: whose row is missing at first, by chance or as a suppressed
-        root, has none later either. Drawn again, who is missing twice would be the root.
+        """The metrics table, with gaps. A service whose row is missing at first, by chance or as a
+        suppressed root, never gets one: with new gaps, a row missing twice would be the root's.
         """
         gaps, random, suppressed, rows = self.task.gaps, self.random, self.suppressed(), []
         for i in range(len(self.topology.services)):
@@ -338,7 +338,7 @@ class Telemetry:
         return rows
 
     def alerts(self) -> list[Alert]:
-        """The thresholds crossed now, of services that users feel; a suppressed root has none."""
+        """The thresholds crossed now by services of `ALERTED_KINDS`; a suppressed root has none."""
         cluster, rest = self.cluster, self.topology.network.rest_latency
         state, suppressed = cluster.states[cluster.tick], self.suppressed()
         alerts = []
@@ -355,7 +355,7 @@ class Telemetry:
 
 
 def _categorical(weights: Sequence[float], total: float, random: Callable[[], float]) -> int:
-    """Index drawn in proportion to `weights`, whose sum is `total`."""
+    """Draw an index in proportion to `weights`, whose sum is `total`."""
     spot, last = random() * total, 0
     for i, weight in enumerate(weights):
         if weight:
@@ -363,4 +363,4 @@ def _categorical(weights: Sequence[float], total: float, random: Callable[[], fl
             last = i
             if spot < 0.0:
                 return i
-    return last  # rounding left a crumb
+    return last  # reached only through rounding

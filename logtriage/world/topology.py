@@ -1,6 +1,6 @@
 """Call graphs that can be simulated, and how they are compiled for the simulator.
 
-Nothing else in the package names a service. The default is a seven-service shop;
+No other module names a service. The default is a seven-service shop;
 `random_topology` draws call graphs of 5 to 30 services, and `topology_file` reads one from YAML.
 """
 
@@ -13,25 +13,25 @@ from random import Random
 from .call_graph import KINDS, CallGraph, Service
 from .exact import shuffled, total
 
-# Judgements about the hardware, one place. Milliseconds at an idle service, and requests per second
-# at the edge.
+# Assumptions about the hardware, all in one place: milliseconds at an idle service, and requests
+# per second at the edge.
 IDLE_LATENCY_MS = {"edge": 4.0, "app": 20.0, "database": 6.0, "queue": 3.0}
 EDGE_TRAFFIC = 600.0
 REST_UTILISATION = 0.5  # headroom of two, the usual capacity-planning rule
 POOL_HEADROOM = 5.0  # a pool holds five times what Little's law asks for at rest
 TIMEOUT_MS = 3000.0  # a request that takes longer has failed
 
-MOST_SERVICES = 30  # more would not fit a prompt, nor a drawing that can be read
-SMALLEST_RANDOM = 5  # services of a random call graph: an edge, two apps, what they lean on
+MOST_SERVICES = 30  # more would not fit in a prompt or a readable drawing
+SMALLEST_RANDOM = 5  # services of a random call graph: an edge, two apps, two stateful services
 
 
 @dataclass(frozen=True)
 class Network:
     """A topology compiled for the simulator: plain lists, indexed by service position.
 
-    `callers[i]` and `callees[i]` hold `(position, share)`: the share of the caller's requests that
-    goes there; `callees` are synchronous only. `routes[i]` says that requests go to *one* of the
-    callees. Rates are requests per second, latencies ms, pools a number of connections.
+    `callers[i]` and `callees[i]` hold `(position, share)`, where share is the part of the caller's
+    requests that makes this call; `callees` has synchronous calls only. `routes[i]` is true if each
+    request goes to *one* callee. Rates are per second, latencies in ms, pools in connections.
     """
 
     callers: list[list[tuple[int, float]]]
@@ -52,8 +52,8 @@ class Topology(CallGraph):
 
     MOST = MOST_SERVICES
     KINDS = KINDS
-    # Names stand in log lines, in `remedy:service`, in prompts and in links: one word that no
-    # program and no reader could take for something else.
+    # Names appear in log lines, in `remedy:service`, in prompts and in links, so each is one word
+    # that no program and no reader can take for something else.
     NAME = re.compile("[a-z][a-z0-9-]{0,39}")
     NAME_RULE = "a lower-case letter, then at most 39 lower-case letters, digits and hyphens"
 
@@ -117,10 +117,10 @@ class Topology(CallGraph):
         return {}
 
     def reach(self, root: int) -> tuple[int, ...]:
-        """Positions whose state a fault at `root` can change; all else stays exactly at rest.
+        """Positions whose state a fault at `root` can change; all others stay exactly at rest.
 
-        Latency and errors climb synchronous calls. Extra or retried load descends all calls, and
-        may degrade services there, which climbs again: the closure of both.
+        Latency and errors travel up synchronous calls. Extra or retried load travels down all calls
+        and may degrade services there, which travels up again. This is the closure of both.
         """
         if root not in self._reach:
             reached, frontier = {root}, [root]
@@ -128,7 +128,7 @@ class Topology(CallGraph):
                 at = frontier.pop()
                 near = {i for i, one in enumerate(self.services) if self.names[at] in one.calls}
                 if at == root or self.callers[self.names[at]]:
-                    near |= {*self.below[at]}  # extra load of the root, retries of who has callers
+                    near |= {*self.below[at]}  # extra load of the root, retries by callers
                 frontier += near - reached
                 reached |= near
             self._reach[root] = tuple(sorted(reached))
@@ -136,7 +136,7 @@ class Topology(CallGraph):
 
 
 def simulated(graph: CallGraph) -> Topology:
-    """The same graph; `ValueError` for one that was observed."""
+    """Return the same graph; `ValueError` if it was observed and cannot be simulated."""
     if not isinstance(graph, Topology):
         raise ValueError(
             "this call graph was observed and cannot be simulated, so what reasons with the "
@@ -146,7 +146,7 @@ def simulated(graph: CallGraph) -> Topology:
 
 
 def callers_first(services: Iterable[Service]) -> tuple[Service, ...]:
-    """The services, each after its callers, else in the order given; `ValueError` for a cycle."""
+    """Sort the services so that callers come first, else as given; `ValueError` for a cycle."""
     waiting, placed = list(services), []
     while waiting:
         called = {callee for service in waiting for callee in service.downstream}
@@ -161,9 +161,9 @@ def callers_first(services: Iterable[Service]) -> tuple[Service, ...]:
 
 
 def _cycle(services: list[Service]) -> list[str]:
-    """Names along a cycle of calls, the first again at the end; each service has a caller."""
+    """Find a cycle of calls, its first name repeated at the end; each service has a caller."""
     path = [services[0].name]
-    while path[-1] not in path[:-1]:  # from callee to caller, until one comes again
+    while path[-1] not in path[:-1]:  # from callee to caller, until a name repeats
         path.append(next(one.name for one in services if path[-1] in one.downstream))
     return path[path.index(path[-1]) :][::-1]
 
@@ -183,7 +183,7 @@ DEFAULT_TOPOLOGY = Topology(
 )
 
 
-# Names of random call graphs: of an edge, and a stem with a suffix by kind, as in `cart-svc`.
+# Names in random call graphs: an edge's name, or a stem and a suffix by kind, as in `cart-svc`.
 RANDOM_EDGES = ("edge-proxy", "web-gateway", "mobile-gateway")
 RANDOM_STEMS = (
     *("cart", "catalog", "search", "billing", "profile", "shipping", "inventory", "pricing"),
@@ -195,11 +195,11 @@ SUFFIXES = {"app": "svc", "database": "store", "queue": "events"}
 def random_topology(
     random: Random, smallest: int = SMALLEST_RANDOM, largest: int = MOST_SERVICES
 ) -> Topology:
-    """Draw a connected layered call graph of `smallest` to `largest` services under names the
+    """Draw a connected layered call graph of `smallest` to `largest` services, with names that the
     default never uses.
 
-    One edge; apps call one or two later services; stateful services (databases, queues) are leaves.
-    Fewer than `SMALLEST_RANDOM` services have no room for them.
+    One edge calls the first apps; any other service has one earlier app as its caller, and stateful
+    services (databases, queues) are leaves. Fewer than `SMALLEST_RANDOM` leave too little room.
     """
     size = smallest + int(random.random() * (largest - smallest + 1))
     apps = max(2, (size - 1) // 2)

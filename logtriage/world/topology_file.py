@@ -20,14 +20,14 @@ EXPECTED = "expected a mapping with nothing but a list, such as services: [{name
 
 
 def load_topology(path: str | Path) -> Topology:
-    """Read a call graph that can be simulated, its services in any order; `ValueError` with the
-    file, the value, the rule and a suggested fix for one that is none.
+    """Read a call graph that can be simulated, with its services in any order. For an invalid one,
+    `ValueError` gives the file, the value, the rule and a suggested fix.
     """
     return _load(path, lambda services: Topology(callers_first(services)), {})
 
 
 def load_call_graph(path: str | Path) -> CallGraph:
-    """Read the call graph of a cluster that is observed; `ValueError` as `load_topology`."""
+    """Read the call graph of an observed cluster; `ValueError` as in `load_topology`."""
     return _load(path, CallGraph, {"kind": UNKNOWN_KIND})
 
 
@@ -80,5 +80,5 @@ def _service(entry: Any, defaults: dict[str, Any]) -> Service:
 
 
 def _shown(value: Any) -> str:
-    """A value of the file, as a message repeats it; what is nested may be huge."""
+    """A value from the file as a message shows it; only the type if nested: it may be huge."""
     return f"a {type(value).__name__}" if isinstance(value, dict | list) else f"{value!r:.60}"

@@ -1,10 +1,10 @@
 """What the software in the cluster prints: Envoy, Spring Boot with HikariCP, PostgreSQL, RabbitMQ.
 
-The lines stand in `wording.txt`, in sections `[kind ... kind-of-service]`. The last line of every
+The lines are in `wording.txt`, in sections `[kind ... kind-of-service]`. The last line of every
 section is held out: it occurs only in the split `unseen_wording`. `wording_varied.txt` has more
-words for every section, which no split prints: they are for training, where an incident asks for
-them (`Incident.varied_wording`). There `<a|b>` is a choice: each combination of the choices of a
-line is a line. Fields are filled from the simulator's state at the moment of logging:
+lines for every section. No split prints these; they are for training, if an incident asks for them
+(`Incident.varied_wording`). There `<a|b>` is a choice: each combination of a line's choices is a
+line. Fields are filled from the simulator's state at the moment of logging:
 
 | field | meaning |
 |---|---|
@@ -13,9 +13,9 @@ line is a line. Fields are filled from the simulator's state at the moment of lo
 | `{usage}` | connection pool in use, per cent |
 | `{cpu}` | utilisation, per cent |
 | `{rate}` | arriving requests per second |
-| `{callee}` | the called service it speaks of |
-| `{wait}` `{failures}` | that one's latency (ms) and errors (per cent) |
-| `{n}` | a detail of no meaning, 1 to 9 |
+| `{callee}` | the called service that the line is about |
+| `{wait}` `{failures}` | that service's latency (ms) and errors (per cent) |
+| `{n}` | a meaningless detail, 1 to 9 |
 """
 
 import re
@@ -24,7 +24,7 @@ from importlib.resources import files
 from itertools import product
 from typing import NamedTuple
 
-# (fault, kind) of proofs, (remedy, kind) of hints, ("fails" or "slow", kind), or (kind,)
+# (fault, kind) for proofs, (remedy, kind) for hints, ("fails" or "slow", kind), or (kind,)
 Key = tuple[str, ...]
 Book = dict[str, dict[Key, tuple[str, ...]]]  # kind of line to key to templates, `LEVEL text` each
 
@@ -49,14 +49,14 @@ VARIED_BOOKS = _read_file("wording_varied.txt")  # their templates hold choices,
 
 
 def choices(template: str) -> list[str]:
-    """Every template that a template of `VARIED_BOOKS` stands for."""
-    parts = _CHOICE.split(template)  # text and choices by turns
+    """Return every template that a template of `VARIED_BOOKS` stands for."""
+    parts = _CHOICE.split(template)  # text and choices alternate
     versions = [part.split("|") if i % 2 else [part] for i, part in enumerate(parts)]
     return ["".join(one) for one in product(*versions)]
 
 
 class Reading(NamedTuple):
-    """What a line says: its kind, and its subject (fault, remedy, or called service, if any)."""
+    """What a line says: its kind, and its subject (such as a fault, remedy or callee), if any."""
 
     kind: str
     subject: str = ""
@@ -64,7 +64,7 @@ class Reading(NamedTuple):
 
 @cache
 def _readings() -> dict[str, Reading]:
-    """What every line says, its figures being `#` and its callee `{}`."""
+    """Map every line, with `#` for figures and `{}` for a callee, to what it says."""
     readings: dict[str, Reading] = {}
     for kind, book in (*VARIED_BOOKS.items(), *BOOKS.items()):
         for key, templates in book.items():
@@ -76,9 +76,9 @@ def _readings() -> dict[str, Reading]:
 
 
 def read_line(line: str) -> tuple[str, Reading]:
-    """Read a log line as an expert would: (service, reading). Unknown text reads as kind `unknown`.
+    """Return (service, reading) of a log line, read as by an expert; kind `unknown` for other text.
 
-    The inverse of the wording, by text alone; nothing of the incident is consulted.
+    This inverts the wording from the text alone, and uses nothing else about the incident.
     """
     level, _, rest = line.partition(" ")
     service, _, text = rest.partition(" ")
