@@ -1,4 +1,4 @@
-"""The seven actions: what each takes, and the check that answers a bad one with a suggested fix."""
+"""The seven actions: their arguments, and the check that rejects a bad one with a suggested fix."""
 
 from itertools import product
 from typing import NamedTuple, Self
@@ -37,24 +37,24 @@ class Action(NamedTuple):
 
     @classmethod
     def parse(cls, action_type: str, value: str = "", confidence: float | None = None) -> Self:
-        """The action of that wire form: `parse("remediate", "restart:cart")`."""
+        """Return the action with that wire form, as in `parse("remediate", "restart:cart")`."""
         args = tuple(value.split(":", 1)) if action_type == "remediate" else (value,)
         return cls(action_type, args if value else (), confidence)
 
     @property
     def value(self) -> str:
-        """The arguments in wire form, joined by a colon; empty for an action without any."""
+        """The arguments in wire form, joined by a colon; empty if there are none."""
         return ":".join(self.args)
 
 
 def shown(value: object, most: int = 60) -> str:
-    """A bad value, quoted, printable, and cut at `most` characters: errors stay readable."""
+    """Quote a bad value for an error message: printable, and cut to `most` characters."""
     text = repr(value)
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def action_values(topology: CallGraph) -> dict[str, tuple[str, ...]]:
-    """Action type to the values it can take on that topology; `("",)` for those without one."""
+    """Map each action type to the values it can take on that topology; `("",)` if it takes none."""
     found = {}
     for name, arguments in ACTION_ARGUMENTS.items():
         choices = [CHOICES.get(one, topology.names) for one in arguments]
@@ -64,8 +64,8 @@ def action_values(topology: CallGraph) -> dict[str, tuple[str, ...]]:
 
 
 def check_action(action: Action, topology: CallGraph) -> None:
-    """Raise `ValueError` unless the action is valid on that topology, with the value, the rule,
-    and what is allowed instead.
+    """Raise `ValueError` unless the action is valid on that topology. The message gives the value,
+    the rule, and what is allowed instead.
     """
     action_type, args, _ = action
     names = ACTION_ARGUMENTS.get(action_type)

@@ -1,13 +1,12 @@
-"""An episode as a chat: the messages it starts with, the calls of an assistant's message, and what
-answers them.
+"""An episode as a chat: the opening messages, the calls in an assistant's message, and the answers.
 
-Messages are those of the `transformers` chat templates; `from_wire` and `to_wire` translate those
-of the OpenAI protocol. A model calls its tools by one of two protocols: `NATIVE`, where its chat
-template or its server knows tools, and `TEXT`, where the tools stand in the system prompt, and
-calls are JSON objects in the message, after a tag, in a fence of three backticks or bare.
+Messages have the form of `transformers` chat templates; `from_wire` and `to_wire` translate from
+and to the OpenAI protocol. A model calls its tools by one of two protocols. `NATIVE` is for a chat
+template or a server that supports tools. `TEXT` describes the tools in the system prompt, and reads
+calls as JSON objects in the message, after a tag, in a fence of three backticks, or bare.
 
-Each call is a step, and so is what was meant as one and cannot be read. All that a model writes is
-data: calls are checked, never evaluated.
+Each call is a step, and so is a call that cannot be read. Everything a model writes is data: calls
+are checked, never evaluated.
 """
 
 import json
@@ -21,19 +20,19 @@ from .observation import SYSTEM_PROMPT
 from .tools import ToolSession, described_tools
 
 Message = dict[str, Any]
-CALL_TAG = "<tool_call>"  # Qwen writes it before a call; one left in a message's text was no JSON
+CALL_TAG = "<tool_call>"  # Qwen writes it before a call; if it stays in the text, it was not JSON
 UNREADABLE = "the call could not be read; write one JSON object with name and arguments"
-# Objects and lists in the arguments of a call; a tool needs one. Whoever writes or prints arguments
-# below that stays far from the bottom of Python's stack.
+# Levels of objects and lists in a call's arguments; a tool needs one. Arguments within this limit
+# can be written and printed without coming near Python's recursion limit.
 MOST_NESTED = 20
 END_TAG = "</tool_call>"
-THOUGHT_END = "</think>"  # what a model writes before it is no call
-MOST_CALLS = 32  # of a message that are read; no incident has more steps
-MOST_TEXT = 50_000  # characters of a message that are read
-# Blanks after the fence's name are of its line: empty lines, too, would cost the square of them.
+THOUGHT_END = "</think>"  # whatever a model writes before it is not a call
+MOST_CALLS = 32  # calls read from one message; no incident has more steps
+MOST_TEXT = 50_000  # characters read from one message
+# Only blanks on its line may follow the fence's name: empty lines would take quadratic time.
 FENCE = re.compile(r"```[a-z]*[ \t\r]*\n(.*?)```", re.DOTALL)
 
-WrittenCall = tuple[str, Any]  # name and arguments as a model wrote them, nothing of them checked
+WrittenCall = tuple[str, Any]  # name and arguments as a model wrote them, unchecked
 
 
 class Protocol(NamedTuple):
@@ -41,9 +40,9 @@ class Protocol(NamedTuple):
 
     Attributes:
         name: `native` or `text`.
-        opening: the messages that an episode starts with, from its rendered opening.
-        answers: runs the calls of an assistant message, a step each; no answer means that the
-            agent walked away.
+        opening: makes the messages that an episode starts with from its rendered opening.
+        answers: runs the calls of an assistant message, one step each, and returns the answers;
+            none means that the agent walked away.
     """
 
     name: str
@@ -57,14 +56,14 @@ def opening_messages(text: str) -> list[Message]:
 
 
 def tool_call(action: Action) -> dict[str, Any]:
-    """An action as a message's tool call, without its confidence: tools take none."""
+    """Return an action as a tool call of a message, without the confidence, which no tool takes."""
     # An invalid action may have too few arguments or too many.
     arguments = dict(zip(ACTION_ARGUMENTS[action.type], action.args, strict=False))
     return {"type": "function", "function": {"name": action.type, "arguments": arguments}}
 
 
 def unreadable(message: Message) -> bool:
-    """Whether an assistant's message was meant as a call, and could not be parsed as one."""
+    """Whether an assistant's message was meant as a call but could not be parsed."""
     return not message.get("tool_calls") and CALL_TAG in (message.get("content") or "")
 
 
@@ -86,7 +85,7 @@ NATIVE = Protocol("native", opening_messages, answers)
 
 
 def is_deep(read: Any) -> bool:
-    """Whether JSON that was read is nested more than `MOST_NESTED` deep."""
+    """Whether a parsed JSON value is nested more than `MOST_NESTED` levels deep."""
     level = [read]
     for _ in range(MOST_NESTED + 1):
         level = [
@@ -99,29 +98,29 @@ def is_deep(read: Any) -> bool:
 
 
 def from_wire(message: Any) -> Message:
-    """An assistant message with the attributes of the `openai` package's, as the message that
-    `answers` takes: arguments are read as JSON, unless they are deep (`is_deep`).
+    """Convert an assistant message with the attributes of the `openai` package's to the form that
+    `answers` takes. Arguments are parsed as JSON, unless they are nested too deep (`is_deep`).
     """
     calls = []
     for number, call in enumerate(message.tool_calls or ()):
         arguments = call.function.arguments
-        # Left as it is where it cannot be read (endless integers and depth included), or is an
-        # object already: `ToolSession.call` looks at it.
+        # It stays as it is if it cannot be parsed (also for endless integers or nesting), or is an
+        # object already: `ToolSession.call` checks it.
         with suppress(ValueError, TypeError, RecursionError):
             read = json.loads(arguments or "{}")
             arguments = arguments if is_deep(read) else read
         if is_deep(arguments):  # an object already
             arguments = UNREADABLE
         function = {"name": call.function.name or "", "arguments": arguments}
-        # Without an id the answer could not name its call, and few servers take it then.
+        # Without an id the answer could not name its call, and few servers accept that.
         calls.append({"id": call.id or f"call_{number}", "type": "function", "function": function})
     answer = {"role": "assistant", "content": message.content or ""}
     return {**answer, "tool_calls": calls} if calls else answer
 
 
 def to_wire(message: Message) -> Message:
-    """A message as the OpenAI protocol has it: arguments are a JSON string, and a tool's message
-    answers a call.
+    """Convert a message to the OpenAI protocol: arguments become a JSON string, and a tool's
+    message that answers no call becomes the user's.
     """
     if message["role"] == "tool" and "tool_call_id" not in message:
         return {"role": "user", "content": message["content"]}
@@ -139,7 +138,7 @@ def to_wire(message: Message) -> Message:
 
 
 def instructions() -> str:
-    """What the system prompt of `TEXT` says of the tools, and of how they are called."""
+    """What the system prompt of `TEXT` says about the tools and how to call them."""
     lines = [
         "To act, write calls and nothing else, one a line:",
         f'{CALL_TAG}{{"name": "escalate", "arguments": {{"team": "sre"}}}}{END_TAG}',
@@ -152,13 +151,13 @@ def instructions() -> str:
 
 
 def text_opening(text: str) -> list[Message]:
-    """The opening of `NATIVE`, with the tools in the system prompt."""
+    """The opening of `NATIVE`, with the tools described in the system prompt."""
     system, user = NATIVE.opening(text)
     return [{**system, "content": f"{system['content']}\n\n{instructions()}"}, user]
 
 
 def text_answers(session: ToolSession, message: Message) -> list[Message]:
-    """See `Protocol.answers`: of `TEXT`, all in one message of the user."""
+    """See `Protocol.answers`; with `TEXT`, all answers are in one user message."""
     answered = []
     for call in written_calls(message["content"]):
         if call is None and not session.episode.done:
@@ -170,25 +169,25 @@ def text_answers(session: ToolSession, message: Message) -> list[Message]:
 
 
 def written_calls(content: str) -> list[WrittenCall | None]:
-    """The calls that a message's text holds, in order; None for one that cannot be read."""
+    """Return the calls in a message's text, in order; None for one that cannot be read."""
     text = content[:MOST_TEXT].rpartition(THOUGHT_END)[2].strip()
     if CALL_TAG in text:
         parts = [part.partition(END_TAG)[0] for part in text.split(CALL_TAG)[1:]]
     else:
-        # A fence may hold anything, a quoted log too; what begins as JSON was meant as a call.
+        # A fence may hold anything, such as a quoted log; if it begins as JSON, a call was meant.
         parts = FENCE.findall(text) or [text]
         parts = [part for part in parts if part.lstrip().startswith(("{", "["))]
     return [call for part in parts for call in _read(part)][:MOST_CALLS]
 
 
 def _read(part: str) -> list[WrittenCall | None]:
-    """The calls of one piece of JSON: objects, one after another, or a list of them."""
+    """Return the calls in one piece of JSON: objects one after another, or a list of them."""
     decoder, rest = json.JSONDecoder(), part.strip()
     found: list[WrittenCall | None] = []
     while rest and len(found) < MOST_CALLS:
         try:
             read, end = decoder.raw_decode(rest)
-        except (ValueError, RecursionError):  # endless integers and depth included
+        except (ValueError, RecursionError):  # also for endless integers or nesting
             return [*found, None]
         found += map(_call, read if isinstance(read, list) else [read])
         rest = rest[end:].lstrip(" \t\r\n,;")
@@ -198,7 +197,7 @@ def _read(part: str) -> list[WrittenCall | None]:
 def _call(read: Any) -> WrittenCall | None:
     if not isinstance(read, dict) or not isinstance(read.get("name"), str):
         return None
-    arguments = read.get("arguments", read.get("parameters", {}))  # the latter is what Llama writes
+    arguments = read.get("arguments", read.get("parameters", {}))  # Llama writes the latter
     return None if is_deep(arguments) else (read["name"], arguments)
 
 
@@ -207,7 +206,7 @@ PROTOCOLS = {protocol.name: protocol for protocol in (NATIVE, TEXT)}
 
 
 def protocol_of(messages: Sequence[Message], opening: str) -> Protocol | None:
-    """The protocol by which a conversation about an incident with this opening begins, if any."""
+    """Return the protocol whose messages for this opening begin the conversation, if any."""
     for protocol in PROTOCOLS.values():
         begun = protocol.opening(opening)
         if list(messages[: len(begun)]) == begun:
@@ -216,7 +215,7 @@ def protocol_of(messages: Sequence[Message], opening: str) -> Protocol | None:
 
 
 def check_protocol(name: str) -> Protocol:
-    """The protocol of that name; `ValueError` with the names there are otherwise."""
+    """Return the protocol of that name; `ValueError` with the valid names if there is none."""
     if name not in PROTOCOLS:
         raise ValueError(f"unknown way to call tools {name!r:.60}; choose {' or '.join(PROTOCOLS)}")
     return PROTOCOLS[name]

@@ -19,7 +19,7 @@ TIMEOUT = "timeout"
 
 
 class Step(NamedTuple):
-    """What an agent did (None: no valid action, see `observation.error`), and what it was shown."""
+    """What an agent did (None if invalid, see `observation.error`), and what it was shown."""
 
     action: Action | None
     observation: Observation
@@ -27,7 +27,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class IncidentView:
-    """What may be known of an incident while it is played: nothing of the truth."""
+    """What may be known about an incident while it is played; the truth is no part of it."""
 
     task_name: str
     split: str
@@ -40,16 +40,16 @@ VisibleIncident: TypeAlias = IncidentView | Incident
 
 
 class BaseEpisode:
-    """An incident being played, whether simulated, recorded or on a server: a subclass says what an
-    action brings (`_take`, or `_ask` alone where nothing reacts), and what the answers were worth.
+    """An incident being played, whether simulated, recorded or on a server. A subclass defines what
+    an action shows (`_take`, or only `_ask` if nothing reacts), and the score (`_judge`).
 
     Attributes:
         opening: what is shown first.
-        max_steps: the step that closes the incident at the latest.
-        history: what was done and shown since, in order.
-        record: the answers so far, as the score looks at them.
+        max_steps: the last possible step, which closes the incident.
+        history: what was done and shown after the opening, in order.
+        record: what was done so far, as far as scoring needs it.
         done: whether the incident is closed.
-        score: once done; None before, and where the truth is not known.
+        score: the score once done; None before, or if the truth is not known.
     """
 
     def __init__(self, incident: VisibleIncident, opening: Observation) -> None:
@@ -60,8 +60,8 @@ class BaseEpisode:
         self.score: Score | None = None
 
     def act(self, action: Action) -> Observation:
-        """Take one step. An invalid action costs it and changes nothing else; the observation's
-        `error` says why. `ValueError` when the incident is closed already.
+        """Take one step. An invalid action uses up the step and does nothing else; the
+        observation's `error` says why. `ValueError` if the incident is already closed.
         """
         if self.done:
             raise ValueError(ENDED)
@@ -72,7 +72,7 @@ class BaseEpisode:
         return self._step(action, self._take(action))
 
     def refuse(self, error: str) -> Observation:
-        """Spend a step on what was no valid action; `error` tells the agent why."""
+        """Spend a step on an invalid action; `error` tells the agent what was wrong."""
         if self.done:
             raise ValueError(ENDED)
         self._waste()
@@ -84,7 +84,7 @@ class BaseEpisode:
             self._close(TIMEOUT)
 
     def leave(self) -> None:
-        """Nothing more will be asked of it: an episode on a server has something to free."""
+        """Release the episode, which is not used again; one on a server has something to free."""
 
     def _take(self, action: Action) -> Observation:
         """Do what a valid action asks, and return what it shows."""
@@ -93,14 +93,14 @@ class BaseEpisode:
         return Observation(notice=self.record.note(action))
 
     def _ask(self, service: str) -> Observation:
-        """What a question for more logs of a service, or of all, shows."""
+        """Return what a request for more logs of a service, or of all, shows."""
         raise NotImplementedError
 
     def _waste(self) -> None:
         """Let a step without a valid action pass."""
 
     def _judge(self) -> Score | None:
-        """The score of the closed incident; None where the truth is not known."""
+        """Return the score of the closed incident; None if the truth is not known."""
         return None
 
     def _step(self, action: Action | None, shown: Observation) -> Observation:
@@ -129,12 +129,12 @@ def final_score(episode: BaseEpisode) -> Score:
     return episode.score
 
 
-# From task, split and index: `Episode.open` in this process, `remote.Server.open` on a server.
+# Opens a task, split and index: `Episode.open` in this process, `remote.Server.open` on a server.
 OpenEpisode = Callable[[str | Task, str, int], BaseEpisode]
 
 
 class Episode(BaseEpisode):
-    """A simulated incident being played: a step lets one tick pass."""
+    """A simulated incident being played; each step lets one tick pass."""
 
     incident: Incident
 
@@ -155,7 +155,7 @@ class Episode(BaseEpisode):
     def open(
         cls, task: str | Task, split: str, index: int, topology: Topology | None = None
     ) -> Self:
-        """The episode of the incident at these coordinates (see `sample_incident`)."""
+        """Open the incident at these coordinates (see `sample_incident`)."""
         return cls(sample_incident(task, split, index, topology))
 
     def _take(self, action: Action) -> Observation:
@@ -191,8 +191,8 @@ def incident_id(episode: BaseEpisode) -> str:
 
 
 def told_at_the_end(episode: Episode) -> dict[str, Any]:
-    """What is told of a closed incident: who was blamed, the score with its parts, and the truth; a
-    false alarm has no root cause and no fault.
+    """What is told about a closed incident: the services blamed, the score with its parts, and the
+    truth. For a false alarm, the root cause, fault, remedy and team are None.
     """
     incident = episode.incident
     return {

@@ -1,6 +1,6 @@
 """What the agent is shown after a step, its text, and the system prompt.
 
-Texts are short: tokens are what training costs.
+Texts are short, because tokens are what training costs.
 """
 
 from typing import Any, NamedTuple
@@ -30,9 +30,9 @@ CLOSED = "Incident closed."
 
 
 class Observation(NamedTuple):
-    """What the agent is shown after a step; parts that the step did not bring are None.
+    """What the agent is shown after a step; parts that the step does not show are None.
 
-    `notice` repeats what was done, never whether it was right. `error` explains an invalid action.
+    `notice` repeats what was done without judging it. `error` explains an invalid action.
     `measures`, `calls` and `counts` are rows of `real.observed`; simulated incidents have none.
     """
 
@@ -55,7 +55,7 @@ def call_graph_line(topology: CallGraph) -> str:
 
 
 def render(observation: Observation, topology: CallGraph | None = None) -> str:
-    """An observation as the agent reads it; in the opening with the call graph on top."""
+    """Render an observation as the agent reads it; the opening also shows the call graph."""
     parts = [f"step {observation.step} of {observation.max_steps}"]
     if topology is not None:
         parts.append(call_graph_line(topology))

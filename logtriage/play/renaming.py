@@ -1,13 +1,13 @@
-"""Services under other names: what an agent reads that has learned no names of services.
+"""Services under other names, for an agent that has learned no names of services.
 
-Such an agent reads, and calls, each service by its path from where users enter: `edge`, its callees
-`app-1` and `app-2`, theirs `app-2-1` or `db-2-1-3`. The numbers are shuffled for each incident, and
-say nothing else. Where several callers share a service, its name follows the shortest path, of
-equals the first.
+Such an agent reads and calls each service by its path from where users enter: `edge`, its callees
+`app-1` and `app-2`, theirs `app-2-1` or `db-2-1-3`. The numbers are shuffled for each incident and
+say nothing else. A service with several callers is named by the shortest path to it, or by the
+first of equally short ones.
 
-The world's text is left as it is: `tools.ToolSession` translates what is read, and what is called.
-In a log line only the names of those whom its service calls, or who call it, are replaced: others
-may be ordinary words.
+The world's text stays as it is: `tools.ToolSession` translates what the agent reads and calls. In a
+log line, only the names of the service that printed it, its callees and its callers are replaced,
+because other names may be ordinary words there.
 """
 
 import re
@@ -22,7 +22,7 @@ from .episode import BaseEpisode, incident_id
 from .observation import Observation
 
 Graph = TypeVar("Graph", bound=CallGraph)
-# From an episode to the agent's name of each of its services, one to one.
+# Maps an episode to the agent's name for each of its services, one to one.
 Names = Callable[[BaseEpisode], Mapping[str, str]]
 
 KIND_WORDS = {
@@ -32,13 +32,13 @@ KIND_WORDS = {
     "queue": "queue",
     UNKNOWN_KIND: "service",
 }
-NAMED = ("service", "caller", "callee")  # fields of an observation's rows that hold a name
+NAMED = ("service", "caller", "callee")  # fields of an observation's rows that hold service names
 
 
 def path_names(graph: CallGraph, seed: str) -> dict[str, str]:
-    """Real name to path name, for every service; `seed` shuffles the numbers of siblings.
+    """Map the real name of every service to its path name; `seed` shuffles the siblings' numbers.
 
-    Nothing depends on the real names. Whatever no edge leads to is numbered as another edge would.
+    Nothing depends on the real names. A service that no edge leads to is numbered like an edge.
     """
     random, paths, roots = Random(f"path names/{seed}"), dict[str, tuple[int, ...]](), 0
     for start in (*(graph.names[position] for position in graph.edges), *graph.names):
@@ -47,14 +47,14 @@ def path_names(graph: CallGraph, seed: str) -> dict[str, str]:
         roots += 1
         paths[start] = (roots,)
         reached = [start]
-        for name in reached:  # it grows meanwhile: breadth first
+        for name in reached:  # grows during the loop: breadth-first search
             callees = graph.service(name).downstream
             numbers = shuffled(random, range(1, len(callees) + 1))
             for callee, number in zip(callees, numbers, strict=True):
                 if callee not in paths:
                     paths[callee] = (*paths[name], number)
                     reached.append(callee)
-    common = int(roots == 1)  # a number that all share says nothing
+    common = int(roots == 1)  # a number that all names share says nothing
     return {
         name: "-".join([KIND_WORDS[graph.service(name).kind], *map(str, path[common:])])
         for name, path in paths.items()
@@ -67,12 +67,12 @@ def incident_names(episode: BaseEpisode) -> dict[str, str]:
 
 
 def names_for(config: dict[str, Any]) -> Names | None:
-    """The names that a model of this configuration reads services by; None for their own."""
+    """How a model with this configuration names services; None if it uses their real names."""
     return incident_names if config.get("path_names") else None
 
 
 def renamed_graph(graph: Graph, names: Mapping[str, str]) -> Graph:
-    """The same call graph under other names."""
+    """Return the same call graph under other names."""
     services = []
     for one in graph.services:
         calls, publishes = (tuple(names[to] for to in some) for some in (one.calls, one.publishes))
@@ -83,7 +83,7 @@ def renamed_graph(graph: Graph, names: Mapping[str, str]) -> Graph:
 def renamed_observation(
     observation: Observation, graph: CallGraph, names: Mapping[str, str]
 ) -> Observation:
-    """What is shown of a cluster with this call graph (of real names), under other names."""
+    """Return an observation of this call graph, which has real names, under other names."""
     shown = observation._asdict()
     for field in ("alerts", "metrics", "measures", "calls", "counts"):
         if shown[field] is not None:
@@ -101,7 +101,7 @@ def _renamed_row(row: Any, names: Mapping[str, str]) -> Any:
 
 
 def _renamed_line(line: str, graph: CallGraph, names: Mapping[str, str]) -> str:
-    """A line `LEVEL service text`; one of another form may name anybody."""
+    """Rename in a line `LEVEL service text`; in any other line, every name is replaced."""
     level, _, rest = line.partition(" ")
     name, _, text = rest.partition(" ")
     if name not in names:
@@ -111,8 +111,8 @@ def _renamed_line(line: str, graph: CallGraph, names: Mapping[str, str]) -> str:
 
 
 def _replaced(text: str, some: Iterable[str], names: Mapping[str, str]) -> str:
-    """The text with these names replaced wherever one stands as a whole word."""
-    # The longest first: one may be the beginning of another.
+    """Replace these names in a text wherever one is a whole word."""
+    # Longest first, because one name may begin with another.
     either = "|".join(map(re.escape, sorted(some, key=len, reverse=True)))
     whole = rf"(?<![\w-])(?:{either})(?![\w-])"
     return re.sub(whole, lambda found: names[found[0]], text) if text else text

@@ -1,4 +1,4 @@
-"""The score of an episode: five named parts, costs, and the gate. All weights stand here.
+"""The score of an episode: five named parts, costs, and the gate. All weights are here.
 
 | part | weight | full when |
 |---|---|---|
@@ -8,10 +8,10 @@
 | escalation | 0.10 | the first team paged is the right one |
 | speed | 0.10 | the fault is gone; falls linearly from the fewest steps possible to the last step |
 
-A false alarm earns every part but severity only by `ignore`, with nothing blamed, fixed or paged.
+At a false alarm, every part but severity requires `ignore`, with nothing blamed, fixed or paged.
 The gate sets the total to 0 when a real fault is dismissed by `ignore`, and when the right root
-cause is named and the wrong team paged, or, at a P1 or P2, nobody. Costs are subtracted: answering
-a question again, a remediation that does not help, paging at a false alarm.
+cause is named but the wrong team is paged, or nobody at a P1 or P2. Costs are subtracted for
+answering a question again, for a remediation that does not help, and for paging at a false alarm.
 """
 
 from dataclasses import dataclass, field
@@ -30,16 +30,16 @@ WEIGHTS = {
     "speed": 0.10,
 }
 REPEAT_COST = 0.05  # per further answer to a question already answered
-FRUITLESS_COST = 0.10  # per remediation but the right one at the root: production touched in vain
+FRUITLESS_COST = 0.10  # per wrong remediation, which touches production in vain
 FALSE_PAGE_COST = 0.10  # per page at a false alarm
 PARTS = tuple(WEIGHTS)
 
 
 @dataclass
 class Record:
-    """What the agent did, in order, as far as the score looks. `repeats` counts the answers to a
+    """What the agent did, in order, as far as scoring needs it. `repeats` counts the answers to a
     question beyond the first; `closed_by` is resolve, ignore or timeout; `confidence` was stated
-    with the service blamed, or with `ignore`, and is not scored.
+    with the first service blamed or with `ignore`, and is not scored.
     """
 
     severity: str | None = None
@@ -53,7 +53,7 @@ class Record:
     confidence: float | None = None
 
     def note(self, action: Action) -> str:
-        """Note an answer, and return what the agent is shown of it."""
+        """Record an action, and return the notice that the agent is shown."""
         kind, args = action.type, action.args
         if kind == "classify_severity":
             self.repeats += self.severity is not None
@@ -87,8 +87,8 @@ class Record:
 
 
 class Score(NamedTuple):
-    """An episode's worth: five parts in [0, 1] before weighting, the cost that is subtracted, the
-    gate (1 when it let the score pass, else 0), and the total.
+    """The score of an episode: five parts in [0, 1] before weighting, the cost that is subtracted,
+    the gate (1 if passed, else 0), and the total.
     """
 
     severity: float
@@ -112,10 +112,10 @@ def score(record: Record, incident: Incident) -> Score:
 
 
 def solved(score: Score) -> bool:
-    """Whether the root cause is right, the fault gone or the false alarm dismissed, and the gate
-    passed.
+    """Whether the root cause is right, the fault is gone or the false alarm dismissed, and the gate
+    is passed.
     """
-    # Where the right remedy came first, or speed is paid, or the score knows no remedies.
+    # The right remedy came first, or speed was rewarded, or the score has no part for remedies.
     gone = score.remediation == 1.0 or score.speed > 0.0 or score.total == 1.0
     return score.root_cause == 1.0 and score.gate == 1.0 and gone
 
@@ -124,8 +124,8 @@ def _right_answers(record: Record, incident: Incident) -> tuple[float, float, fl
     """Severity, root cause, remediation and escalation: 1 where the first answer is right."""
     severity = float(record.severity == incident.severity)
     if incident.injection is None:
-        # Silence is the right answer to each question, but only once the alarm is dismissed:
-        # who lets the time run out has judged nothing.
+        # To give no answer is right for each question, but only if the alarm is dismissed: an agent
+        # that lets the time run out has judged nothing.
         dismissed = record.closed_by == "ignore"
         answers = (record.root_causes, record.remediations, record.teams)
         blamed, fixed, paged = (float(dismissed and not given) for given in answers)
@@ -139,7 +139,7 @@ def _right_answers(record: Record, incident: Incident) -> tuple[float, float, fl
 
 
 def _speed(record: Record, incident: Incident) -> float:
-    """1 at the fewest steps possible, 0 at the last; only for a fault gone or alarm dismissed."""
+    """1 at the fewest steps, 0 at the last; 0 unless the fault is gone or the alarm dismissed."""
     real = incident.injection is not None
     if record.closed_by != ("resolve" if real else "ignore") or (real and record.fault_active):
         return 0.0
@@ -148,7 +148,7 @@ def _speed(record: Record, incident: Incident) -> float:
 
 
 def _cost(record: Record, incident: Incident) -> float:
-    """What is subtracted: needless answers, needless remedies, needless pages."""
+    """What is subtracted for repeated answers, wrong remedies, and pages at a false alarm."""
     right = (incident.remedy, incident.root)
     fruitless = sum(remediation != right for remediation in record.remediations)
     cost = REPEAT_COST * record.repeats + FRUITLESS_COST * fruitless
@@ -156,12 +156,12 @@ def _cost(record: Record, incident: Incident) -> float:
 
 
 def _gate(record: Record, incident: Incident) -> float:
-    """0 for the outcomes that no other merit makes good, else 1."""
+    """0 for the outcomes that nothing else can make up for, else 1."""
     if incident.injection is None:
         return 1.0
     if record.closed_by == "ignore":
         return 0.0
-    # Nobody paged is a wrong team too when users suffer; otherwise never paging would be safest.
+    # When users suffer, paging nobody is also wrong; otherwise never paging would be safest.
     must_page = incident.severity in ("P1", "P2")
     wrong_team = record.team != incident.team and (record.team is not None or must_page)
     return float(not (record.root_cause == incident.root and wrong_team))

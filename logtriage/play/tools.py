@@ -1,6 +1,6 @@
-"""The seven actions as tool calls: what a language model makes, in training and evaluation alike.
+"""The seven actions as tool calls of a language model, in training and evaluation alike.
 
-`ToolSession` plays one incident by calls of (name, arguments); `TriageTools` is it as TRL takes it:
+`ToolSession` plays one incident by calls of (name, arguments); `TriageTools` adapts it to TRL:
 `GRPOTrainer(..., environment_factory=TriageTools)`.
 """
 
@@ -16,8 +16,8 @@ from .episode import BaseEpisode, Episode, OpenEpisode, final_score
 from .observation import CLOSED, Observation, render
 from .renaming import Names, renamed_graph, renamed_observation
 
-# Of the training reward, for each call that is no valid action; without it training drifts to call
-# spam.
+# Subtracted from the training reward for each call that is not a valid action; without it, training
+# drifts to call spam.
 MALFORMED_COST = 0.05
 
 SIGNATURES = {
@@ -27,17 +27,17 @@ SIGNATURES = {
 
 
 class ToolSession:
-    """One incident, just opened, being played by tool calls, each of which is a step.
+    """One newly opened incident, played by tool calls, each of which is a step.
 
-    With `names`, the agent reads and calls services by these, and never sees their real names.
+    With `names`, the agent reads and calls services by those names, and never sees the real ones.
 
     Attributes:
-        names: real name to the name that the agent reads; empty where they are the same.
-        services: their names, as the agent reads them.
+        names: real name to the name that the agent reads; empty if they are the same.
+        services: names of the services, as the agent reads them.
         opening: what the agent reads first.
-        malformed: calls that were no valid action; who sees some that never get here adds them.
-        late: calls on the closed incident; the others are steps of `episode.history`.
-        seconds: spent in the simulator.
+        malformed: number of invalid calls; callers may add those that never get here.
+        late: number of calls after the incident closed; the others are steps of `episode.history`.
+        seconds: time spent in the simulator.
     """
 
     def __init__(self, episode: BaseEpisode, names: Names | None = None) -> None:
@@ -53,7 +53,7 @@ class ToolSession:
         self.seconds = 0.0
 
     def call(self, name: str, arguments: object) -> str:
-        """The answer to a call; a malformed one costs a step, and its answer says what is wrong."""
+        """Answer a call; a malformed one costs a step, and its answer says what is wrong."""
         if self.episode.done:
             self.malformed += 1
             self.late += 1
@@ -70,10 +70,10 @@ class ToolSession:
             takes = ", ".join(ACTION_ARGUMENTS[name]) or "nothing"
             return self.refuse(f"{name}: {error}; it takes {takes}")
         if {*map(str, bound.args)} & (self.names.keys() - self._real.keys()):
-            # A real name, which is not repeated: the agent does not read it.
+            # A real name; it is not repeated, since the agent must not read it.
             return self.refuse(f"unknown service; choose one of {', '.join(self.services)}")
         began = time.perf_counter()
-        # A value of another type than text is answered by its text, as any other wrong value.
+        # A value that is not text is turned into text, and treated like any other.
         value = ":".join(self._real.get(str(one), str(one)) for one in bound.args)
         observation = self.episode.act(Action.parse(name, value))
         answer = self._rendered(observation)
@@ -82,20 +82,20 @@ class ToolSession:
         return answer
 
     def refuse(self, error: str) -> str:
-        """Answer what was no call of a tool: it costs a step, like every invalid action."""
+        """Answer something that was not a tool call; it costs a step, like every invalid action."""
         self.malformed += 1
         return self._rendered(self.episode.refuse(error))
 
     def _rendered(self, observation: Observation, opening: CallGraph | None = None) -> str:
-        """An observation as the agent reads it, below the call graph in the `opening`."""
+        """Render an observation as the agent reads it; the first also shows the graph `opening`."""
         if self.names:
             graph = self.episode.incident.topology
             observation = renamed_observation(observation, graph, self.names)
         return render(observation, opening)
 
     def reward(self) -> float:
-        """The training reward: the score, less `MALFORMED_COST` a malformed call. An incident that
-        is still open is closed as timed out.
+        """Return the training reward: the score minus `MALFORMED_COST` per malformed call. An open
+        incident is closed as timed out first.
         """
         self.episode.abandon()
         return final_score(self.episode).total - MALFORMED_COST * self.malformed
@@ -103,7 +103,7 @@ class ToolSession:
 
 class TriageTools:
     """A `ToolSession` as TRL wants it: every public method but `reset` and `get_reward` is a tool.
-    The trainer uses an instance for many incidents; `session` is that of the last.
+    The trainer uses an instance for many incidents; `session` belongs to the latest.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class TriageTools:
         session = self._open_session()
         over = session.episode.done
         answer = session.call(name, arguments)
-        if over:  # a tool that raises is TRL's way to hear that a call came to nothing
+        if over:  # TRL expects a tool to raise if a call had no effect
             raise ValueError(answer)
         return answer
 
@@ -189,7 +189,7 @@ class TriageTools:
 
 
 def described_tools() -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Name and meaning of each tool and its arguments, as the docstrings of `TriageTools` say."""
+    """Yield name, meaning and arguments' meanings of each tool, from `TriageTools`' docstrings."""
     for name in sorted(ACTION_ARGUMENTS):
         text = inspect.getdoc(getattr(TriageTools, name)) or ""
         description, _, lines = text.partition("\n\nArgs:\n")
@@ -197,7 +197,7 @@ def described_tools() -> Iterator[tuple[str, str, dict[str, str]]]:
 
 
 def tool_schemas() -> list[dict[str, Any]]:
-    """JSON schemas of the tools, by name, as `get_json_schema` of transformers makes them."""
+    """JSON schemas of the tools, sorted by name, as transformers' `get_json_schema` makes them."""
     schemas = []
     for name, description, arguments in described_tools():
         properties = {one: {"type": "string", "description": arguments[one]} for one in arguments}
