@@ -1,9 +1,9 @@
-"""The practical ceiling: a policy that knows the simulator, though not the draw.
+"""The practical ceiling: a policy that knows the simulator, but not which incident was drawn.
 
-Before each step it weighs the best answers that it could give now against asking one more service
-first (`Lookahead`): sets of answers by their score under each outcome (`score_table`), a question
-by the expected score of the best answers afterwards, less the step that asking costs. It looks one
-question ahead and never asks all services at once, so its score is a lower bound of the ceiling.
+Before each step it compares the best answers it could give now with asking one more service first
+(`Lookahead`). It rates answers by their score under each outcome (`score_table`), and a question by
+the expected score of the best answers after it, given that it costs a step. It looks one question
+ahead and never asks all services at once, so its score is a lower bound of the ceiling.
 """
 
 from functools import cache
@@ -27,19 +27,19 @@ from .posterior import Posterior
 from .prior import prior_of
 
 NONE = -1  # no service, no team
-WORTHWHILE = 1e-3  # gain in score below which a question is not worth its noise
-SUSPECTS = 3  # likeliest roots, and likeliest fixes, among which answers are combined
-CLASSES = 40  # likeliest outcomes that the value of a question is computed over
-RELEVANT = 0.005  # probability from which a root is reason to ask it, or its callers
+WORTHWHILE = 1e-3  # gain in score below which a question is not worth asking
+SUSPECTS = 3  # number of likeliest roots, and of likeliest fixes, that answers combine
+CLASSES = 40  # number of likeliest outcomes used to compute the value of a question
+RELEVANT = 0.005  # a service likelier than this to be the root is worth asking, as are its callers
 P3 = SEVERITIES.index("P3")
-# Bounds of the cells in which a row of metrics separates severities: shares of failed requests, and
-# slowdowns.
+# A row of metrics is sorted into cells with these bounds to tell severities apart: shares of failed
+# requests, and slowdowns.
 ERROR_STEPS = (0.001, 0.01, 0.03, 0.05, 0.1, 0.3)
 SLOWDOWN_STEPS = (1.15, 1.4, 2.0)
 
 
 class Outcomes(NamedTuple):
-    """What decides the score, one entry per outcome, (N,)."""
+    """What determines the score: arrays with one entry per outcome, (N,)."""
 
     root: np.ndarray  # position; NONE for a false alarm
     remedy: np.ndarray  # by name; empty for a false alarm
@@ -61,7 +61,7 @@ class Answers(NamedTuple):
 def answer_actions(
     given: Answers, topology: CallGraph, confidence: float | None = None
 ) -> list[Action]:
-    """The steps that give these answers."""
+    """Return the actions that give these answers."""
     severity, names = SEVERITIES[given.severity], topology.names
     if given.ignore:
         ignore = Action("ignore", confidence=confidence)
@@ -109,7 +109,7 @@ def _speed(steps: int, faults: int, task: Task) -> float:
 
 @cache
 def _multisets(kinds: int, lines: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every multiset of `lines` draws from `kinds`, (multisets, lines), and the orders of each."""
+    """Multisets of `lines` draws from `kinds`, (multisets, lines), and how many orders each has."""
     draws = list(combinations_with_replacement(range(kinds), lines))
     orders = [
         factorial(lines) / np.prod([factorial(draw.count(k)) for k in set(draw)]) for draw in draws
@@ -118,7 +118,7 @@ def _multisets(kinds: int, lines: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Lookahead:
-    """What an agent that has answered nothing can expect, while its posterior stays the same."""
+    """The scores that an agent can expect from its posterior now, if it has answered nothing."""
 
     def __init__(self, belief: Posterior, step: int) -> None:
         self.belief, self.step = belief, step
@@ -127,12 +127,12 @@ class Lookahead:
         self._options = self._make_options()
 
     def best_answers(self) -> Answers:
-        """The set of answers of highest expected score now."""
+        """Return the set of answers with the highest expected score now."""
         return self._options[int(self._expected_now().argmax())]
 
     def gains(self, also: str = "") -> dict[str, float]:
-        """Service to the expected gain in score of asking it first over answering now, but for
-        services whose answer cannot matter, unless it is `also`; none when too few steps are left.
+        """Map each service to the expected gain in score from asking it before answering. Services
+        whose answer cannot matter are left out, except `also`; all are if too few steps are left.
         """
         if self.step + 1 > self.task.max_steps - PAR_STEPS[1]:
             return {}
@@ -150,7 +150,7 @@ class Lookahead:
         return table @ self._outcomes.chance
 
     def _likeliest_outcomes(self) -> tuple[Outcomes, np.ndarray]:
-        """The likeliest outcomes, and which of them (-1: none) each living hypothesis has, (H,)."""
+        """The likeliest outcomes, and each living hypothesis' index into them (-1: none), (H,)."""
         prior, alive, kinds = self.belief.prior, self.belief.alive, len(SEVERITIES)
         root, fault, severity = prior.position[alive], prior.fault[alive], prior.severity[alive]
         # One number for (root, fault, severity), and -1 for a false alarm.
@@ -173,7 +173,7 @@ class Lookahead:
         return Outcomes(*answers, chance / chance.sum()), outcome_of[label_of]
 
     def _make_options(self) -> list[Answers]:
-        """The sets of answers to choose from: likely ones in every combination, and ignoring."""
+        """The sets of answers to choose from: all combinations of likely answers, and ignoring."""
         outcomes = self._outcomes
         severity = np.bincount(outcomes.severity, outcomes.chance, minlength=len(SEVERITIES))
         fault = outcomes.root >= 0
@@ -191,13 +191,13 @@ class Lookahead:
         return [*options, Answers(P3, NONE, None, NONE, ignore=True)]
 
     def _matters(self, at: int) -> bool:
-        """Whether asking it can matter: it may be the root or call it, or users enter there."""
+        """Whether asking `at` can matter: it may be the root, may call the root, or is an edge."""
         roots = self.belief.roots()
         concerned = max(roots[[at, *self.topology.below[at]]])
         return self.topology.services[at].kind == "edge" or concerned > RELEVANT
 
     def _readings_of(self, at: int) -> list[Reading]:
-        """Everything in a line of `at` that bears on the outcome."""
+        """All readings of a line of `at` that bear on the outcome."""
         service = self.topology.services[at]
         faults = [fault for fault in self.belief.prior.faults if fault.can_occur_at(service)]
         remedies = dict.fromkeys(fault.remedy for fault in faults)
@@ -209,7 +209,7 @@ class Lookahead:
         ]
 
     def _value(self, at: int, later: np.ndarray) -> float:
-        """Expected score after the lines that `at` shows next; `later`: (options, outcomes)."""
+        """Expected score after asking `at`; `later`: the score table then, (options, outcomes)."""
         belief, outcomes = self.belief, self._outcomes
         known, mass = self._outcome_of >= 0, belief.weight.sum(1)
 
@@ -220,14 +220,14 @@ class Lookahead:
         chances = np.stack([by_outcome(chance * mass) for chance in lines])  # (readings, outcomes)
         chances /= np.maximum(by_outcome(mass), 1e-300)
         chances = chances[chances.max(1) > 0.0]
-        # All other lines say nothing of the outcome, and count as one reading.
+        # All other lines say nothing about the outcome, and count as one reading.
         chances = np.vstack([chances, np.maximum(0.0, 1.0 - chances.sum(0))])
         draws, orders = _multisets(len(chances), DETAIL_LINES)
         seen = orders[:, None] * chances[draws].prod(1)  # (multisets, outcomes)
         return float((later @ (seen * outcomes.chance).T).max(0).sum())
 
     def _severity_gain(self, at: int) -> float:
-        """What the row of metrics in the answer adds to the expected score of the severity."""
+        """How much the row of metrics in the answer adds to the expected score for severity."""
         belief, step = self.belief, self.step + 1
         severity, mass = belief.prior.severity[belief.alive], belief.weight.sum(1)
         errors, latency = (belief.states(name, step)[:, at] for name in ("errors", "latency"))
@@ -241,7 +241,7 @@ class Lookahead:
 
 
 class BeliefPolicy(Policy):
-    """Exact enumeration, Bayes, and one step of lookahead; knows the generator of the split."""
+    """Exact enumeration, Bayes' rule and one step of lookahead; it knows the split's generator."""
 
     name = "belief"
 
@@ -274,7 +274,7 @@ class BeliefPolicy(Policy):
                 self._asked = question
                 return Action("request_more_logs", (question,))
             best, roots = lookahead.best_answers(), self._belief.roots()
-            # The last of the roots is "none", which `blame` NONE, -1, reads, too.
+            # The last entry of `roots` means no root; a `blame` of `NONE`, -1, reads it, too.
             confidence = roots[-1] if best.ignore else roots[best.blame]
             self.queue = answer_actions(best, self._topology, float(min(1.0, confidence)))
         return self.queue.pop(0)

@@ -1,9 +1,9 @@
-"""The exact posterior: hypotheses weighed by what is seen, with the simulator's distributions.
+"""The exact posterior: hypotheses weighted by what is seen, with the simulator's distributions.
 
 `Posterior` applies Bayes' rule to each observation, with the distributions of `telemetry`, over the
-hypotheses of a `Prior`. Approximate is the intensity, a grid: a figure is compared within half the
-distance to the neighbours on it, and what the grid excludes keeps a chance of `EPSILON`. Of a log
-line its reading counts, not the numbers in it.
+hypotheses of a `Prior`. Only the intensity is approximate, because it is on a grid: figures match
+within half the distance to the neighbours on the grid, and a figure that it excludes keeps a chance
+of `EPSILON`. Log lines count by their reading, not by the numbers in them.
 
 Shapes: `H` living hypotheses, `S` services, `Q` lengths of time for which a root's output may be
 suppressed. Likelihoods are (H, 2): while the root prints, and while its output is suppressed.
@@ -22,24 +22,24 @@ from ..world.wording import Reading, read_line
 from .prior import Prior
 
 UNLIKELY = 1e-6  # hypotheses below this share of the likeliest are dropped
-EPSILON = 1e-5  # chance left to a figure that a hypothesis excludes: the grid is not the truth
-TINY = 1e-100  # a likelihood that is scaled up, to avoid that many `EPSILON`s in a table make it 0
+EPSILON = 1e-5  # chance of a figure that a hypothesis excludes, as the grid is not the truth
+TINY = 1e-100  # likelihoods below this are scaled up, or many `EPSILON`s could make them 0
 
 Lines = list[tuple[int, Reading]]  # the position of a service, and what its line says
 
 
 def printed_between(value: float, digits: int) -> tuple[float, float]:
-    """The quantities that `telemetry.one_digit` or `two_digits` prints as `value`."""
+    """Bounds of the quantities that `telemetry.one_digit` or `two_digits` rounds to `value`."""
     scale = 10.0 ** max(0, len(str(int(value))) - digits)
     if digits == 2 and value < 10.0:
         scale = 0.1
-    # Below a power of ten the figures stand ten times closer.
+    # Below a power of ten, rounded figures are ten times closer together.
     below = scale / 10.0 if value >= 10.0 and value == 10.0 ** (len(str(int(value))) - 1) else scale
     return value - below / 2.0, value + scale / 2.0
 
 
 def _printed(value: float, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Chance that an alert prints a normal quantity of this mean and spread as `value`."""
+    """Chance that an alert shows `value` for a normal variable of this mean and spread."""
     low, high = printed_between(value, digits=1)
     return ndtr((high - mean) / spread) - ndtr((low - mean) / spread) + EPSILON
 
@@ -51,7 +51,7 @@ def _triangular(x: np.ndarray) -> np.ndarray:
 
 
 def _noisy(low: float, high: float, mean: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """Chance that a quantity known within mean and gap is in [low, high] with a table's noise."""
+    """Chance that a quantity at `mean`, give or take `gap`, is in [low, high] in a noisy table."""
     width = telemetry.METRIC_NOISE * mean + gap + 1e-6
     chance = _triangular((high - mean) / width) - _triangular((low - mean) / width)
     return np.maximum(0.0, chance) + EPSILON
@@ -67,7 +67,7 @@ class Posterior:
     def _start(self) -> None:
         self.alive = np.arange(len(self.prior.run))  # hypotheses that are still likely, (H,)
         self.weight = self.prior.weight / self.prior.weight.sum()  # their probabilities, (H, Q)
-        self._known: dict[tuple, Any] = {}  # results for the hypotheses alive now
+        self._known: dict[tuple, Any] = {}  # cached results for the hypotheses alive now
 
     @property
     def _root(self) -> np.ndarray:
@@ -76,8 +76,8 @@ class Posterior:
 
     def see(self, observation: Observation, asked: str | None) -> None:
         """Update on the opening, or on the answer about the service (or `all`) that was `asked`.
-        One that no living hypothesis allows shows that a dropped one was true: the posterior starts
-        again, with this observation alone. `ValueError` when none allows it at all.
+        If no living hypothesis allows the observation, a dropped one was true, so the posterior
+        starts again from this observation alone. `ValueError` if no hypothesis at all allows it.
         """
         suppressed = observation.step < self.prior.quiet
         for _ in range(2):
@@ -101,11 +101,11 @@ class Posterior:
         likelihood = np.ones((len(self.alive), 2))
         if asked is None or asked == ALL_SERVICES:
             self._weigh_alerts(observation, likelihood)
-        if asked is None:  # a service without a row has none later
+        if asked is None:  # a service without a row never gets one later
             self._weigh_missing_rows(observation, likelihood)
         for metric in observation.metrics or ():
             likelihood *= self._metric(metric, observation.step)[:, None]
-            if 0.0 < likelihood.max() < TINY:  # only ratios count
+            if 0.0 < likelihood.max() < TINY:  # only ratios matter
                 likelihood /= likelihood.max()
         lines = [read_line(line) for line in observation.lines or ()]
         read = [(self.topology.position[name], reading) for name, reading in lines]
@@ -116,10 +116,10 @@ class Posterior:
         return likelihood
 
     def _weigh_stream(self, read: Lines, step: int, likelihood: np.ndarray) -> None:
-        """The first lines: noise of any service, or a line in proportion to the log volume."""
+        """Weigh the opening's lines: noise of any service, or lines in proportion to log volume."""
         size, root = len(self.topology.services), self._root
         volume = self.log_volume(step)
-        # All of the log, and what is left of it while the root's output is suppressed.
+        # The whole log volume, and what is left of it while the root's output is suppressed.
         whole = volume.sum(1)
         rest = whole - np.where(root >= 0, volume[np.arange(len(root)), root], 0.0)
         for at, reading in read:
@@ -129,13 +129,13 @@ class Posterior:
             likelihood *= noise + np.stack(shares, 1)
 
     def _weigh_answer(self, read: Lines, step: int, likelihood: np.ndarray, of_all: bool) -> None:
-        """The lines that answer a question: of one service, or one each of several (`of_all`)."""
+        """Weigh the lines of an answer: from one service, or one each from several (`of_all`)."""
         lines_of: dict[int, list[Reading]] = {}
         for at, reading in read:
             lines_of.setdefault(at, []).append(reading)
         for at, readings in lines_of.items():
             chance = self.line_chance(at, readings, step)
-            # In an answer of all services, a suppressed root prints an ordinary line.
+            # In an answer about all services, a suppressed root prints an ordinary line.
             ordinary = float({reading.kind for reading in readings} <= {"normal", "unknown"})
             likelihood[:, 0] *= chance
             likelihood[:, 1] *= np.where(self._root == at, ordinary, chance) if of_all else chance
@@ -149,14 +149,14 @@ class Posterior:
         return self._known[key]
 
     def _weigh_missing_rows(self, observation: Observation, likelihood: np.ndarray) -> None:
-        """Which rows of the metrics table are missing; that of a suppressed root always is."""
+        """Weigh which rows of the metrics table are missing; a suppressed root's row always is."""
         shown = [self.topology.position[metric.service] for metric in observation.metrics or ()]
         missing = np.setdiff1d(np.arange(len(self.topology.services)), shown)
         absent = np.isin(self._root, missing) / max(self.task.gaps, EPSILON)
         likelihood[:, 1] *= np.where(self._root < 0, 1.0, absent)
 
     def _weigh_alerts(self, observation: Observation, likelihood: np.ndarray) -> None:
-        """Which thresholds are exceeded, and the figures that the alerts print."""
+        """Weigh which thresholds are exceeded, and the figures that the alerts show."""
         step, rest = observation.step, self.topology.network.rest_latency
         errors, latency = 100.0 * self.states("errors", step), self.states("latency", step)
         error_spread = 100.0 * self.states("errors_gap", step) + 0.02
@@ -266,7 +266,7 @@ class Posterior:
             chance = chance * self._callee_share(at, self.topology.position[reading.subject], step)
         elif reading.kind != "own":
             return chance
-        # Degraded is a threshold: the grid may stand just below it where the truth stands above.
+        # `degraded` is a threshold: the grid may be just below it when the truth is above.
         return np.maximum(chance, EPSILON)
 
     def _callee_share(self, at: int, named: int, step: int) -> np.ndarray:
@@ -282,7 +282,7 @@ class Posterior:
         return share / np.maximum(total, 1e-12)
 
     def roots(self) -> np.ndarray:
-        """Probability of each service to be the root, and, last, that there is none: (S + 1,)."""
+        """Probability that each service is the root, and last, that there is no root: (S + 1,)."""
         size = len(self.topology.services)
         positions = np.where(self._root < 0, size, self._root)
         return np.bincount(positions, self.weight.sum(1), minlength=size + 1)

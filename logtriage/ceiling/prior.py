@@ -1,11 +1,10 @@
 """Every hypothesis about an incident, and its probability before anything is seen.
 
-A hypothesis says which fault was injected into which service, its intensity (a grid), its ramp,
+A hypothesis says which fault was injected into which service, its intensity (on a grid), its ramp,
 when it began, and for how long the root's output is suppressed; one more says that nothing is
 wrong. `Prior` enumerates them as `incidents.sample_incident` draws them, and simulates all of them
-at once, by the same equations as `world.cluster.next_state`, on arrays. Shapes: `H` hypotheses, `R`
-runs (a fault, at a service, of an intensity, with a ramp), `S` services, `Q` suppressed times, `T`
-ticks.
+at once on arrays, with the same equations as `world.cluster.next_state`. Shapes: `H` hypotheses,
+`R` runs (of service, fault, ramp and intensity), `S` services, `Q` suppressed times, `T` ticks.
 """
 
 from collections.abc import Sequence
@@ -23,22 +22,22 @@ from ..world.incidents import INTENSITY_DRAWS, candidate_pairs
 from ..world.tasks import SEVERITIES, Task
 from ..world.topology import DEFAULT_TOPOLOGY, TIMEOUT_MS, Topology, simulated
 
-MOST_LEVELS = 32  # intensities of a (service, fault) pair; fewer when there are many pairs ...
+MOST_LEVELS = 32  # intensities per (service, fault) pair; fewer if there are many pairs ...
 FEWEST_LEVELS = 6  # ... but never fewer than this
 MOST_RUNS = 4000  # trajectories simulated for one topology
 MOST_RAMPS = 3
-PRIOR_DRAWS = 60_000  # draws of the generator's rejection that weigh the prior, shared by the pairs
-FEWEST_DRAWS = 100  # of one pair
-FEW_DRAWS = 20  # a pair reached less often than this keeps a trace of weight
+PRIOR_DRAWS = 60_000  # rejection-sampling draws that weight the prior, shared by the pairs
+FEWEST_DRAWS = 100  # but at least this many draws per pair
+FEW_DRAWS = 20  # a pair drawn less often than this keeps a trace of weight
 P1, P2, P3 = (SEVERITIES.index(name) for name in ("P1", "P2", "P3"))
 UNCLEAR = -1  # too near a boundary to be any severity
 
-Pairs = Sequence[tuple[int, Fault]]  # a service's position, and what may strike it
-States = dict[str, np.ndarray]  # of `simulate`
+Pairs = Sequence[tuple[int, Fault]]  # a service's position, and a fault that may occur there
+States = dict[str, np.ndarray]  # as returned by `simulate`
 
 
 class Grid(NamedTuple):
-    """The runs that are simulated: every (pair, ramp, level) of `shape`, each flattened to (R,)."""
+    """The runs to simulate: every (pair, ramp, level) of `shape`, as arrays flattened to (R,)."""
 
     shape: tuple[int, int, int]
     pair: np.ndarray
@@ -60,7 +59,7 @@ class Prior:
         errors, latency, degraded: states of the trajectories, (R + 1, T, S), the last of them at
             rest; `errors_gap` and `latency_gap` are half the distance to the neighbouring
             intensities.
-        visible: how much of a proof shows, (R + 1, T).
+        visible: how far proofs and hints show, from 0 to 1, (R + 1, T).
     """
 
     def __init__(self, topology: Topology, task: Task, split: str) -> None:
@@ -81,18 +80,18 @@ class Prior:
         # The generator tries services uniformly, then their faults.
         at = [position for position, _ in pairs]
         chance = np.array([1.0 / len(set(at)) / at.count(position) for position in at])
-        # How often it would draw each trajectory, and the agent's arrival in it.
+        # How often it would draw each trajectory and arrival of the agent.
         cells = (*grid.shape, len(leads))
         chances = self._draw(severity.reshape(cells), valid.reshape(cells), chance)
         self._keep_hypotheses(pairs, grid, leads, severity, chances.reshape(severity.shape))
 
     def _make_grid(self, pairs: Pairs) -> Grid:
-        """Every pair with every ramp and intensity; intensities stand closer where they are low."""
+        """Combine every pair, ramp and intensity; low intensities are closer together."""
         first, last = self.task.ramp
         ramps = np.unique(np.linspace(first, last, min(MOST_RAMPS, last - first + 1)).round())
         levels = max(FEWEST_LEVELS, min(MOST_LEVELS, MOST_RUNS // (len(pairs) * len(ramps))))
         low, high = self.task.intensity
-        # The generator squares a uniform draw: these are the middles of equal shares of the draws.
+        # The generator squares a uniform draw: these are midpoints of equal shares of its draws.
         intensities = low + ((np.arange(levels) + 0.5) / levels) ** 2 * (high - low)
         shape = (len(pairs), len(ramps), levels)
         pair, ramp, level = (axis.ravel() for axis in np.indices(shape))
@@ -100,7 +99,7 @@ class Prior:
         return Grid(shape, pair, positions[pair], ramps[ramp], intensities[level])
 
     def _keep_trajectories(self, states: States, degraded: np.ndarray, grid: Grid) -> None:
-        """The states by which observations are judged, and a last run at rest: no fault."""
+        """Keep the states to compare observations with, and a last run at rest, without a fault."""
         ticks, services = degraded.shape[1:]
         rest = np.broadcast_to(self.topology.network.rest_latency, (1, ticks, services))
         zeros = np.zeros((1, ticks, services))
@@ -119,7 +118,7 @@ class Prior:
     def _keep_hypotheses(
         self, pairs: Pairs, grid: Grid, leads: np.ndarray, severity: np.ndarray, chances: np.ndarray
     ) -> None:
-        """One for each trajectory and arrival of some chance, and one for a false alarm, if any."""
+        """Keep one for each possible trajectory and arrival, and one for a false alarm, if any."""
         self.faults: list[Fault] = list(dict.fromkeys(fault for _, fault in pairs))
         fault_of_pair = np.array([self.faults.index(fault) for _, fault in pairs])
         run, lead = np.nonzero(chances)
@@ -154,7 +153,7 @@ class Prior:
         return severity
 
     def _valid(self, degraded: np.ndarray, positions: np.ndarray, leads: np.ndarray) -> np.ndarray:
-        """Whether a caller of the root is degraded on arrival, if the task wants it: (R, leads)."""
+        """Whether a caller of the root is degraded on arrival, if the task needs it: (R, leads)."""
         size = len(self.topology.services)
         calls = np.zeros((size, size), bool)  # (callee, caller)
         for caller, callees in enumerate(self.topology.network.callees):
@@ -164,8 +163,8 @@ class Prior:
         return reached | (not self.task.below_edge)
 
     def _draw(self, severity: np.ndarray, valid: np.ndarray, chance: np.ndarray) -> np.ndarray:
-        """Probability of each (pair, ramp, level, lead), as are `severity` and `valid`: the
-        generator's rejection sampling, played on the grid; `chance` that it tries each pair.
+        """Probability of each (pair, ramp, level, lead), from the generator's rejection sampling on
+        the grid. `severity` and `valid` have this shape; `chance` is that of trying each pair.
         """
         random, share = np.random.default_rng(0), self.task.outage
         wanted = [(None, 1.0)] if share is None else [(True, share), (False, 1.0 - share)]
@@ -174,7 +173,7 @@ class Prior:
             if not share_of_faults:
                 continue
             counts = self._count(severity, valid, outage, random)
-            # A pair hardly ever drawn keeps a trace of weight, lest the truth be impossible.
+            # A pair that is hardly ever drawn keeps a trace of weight, as it may be the truth.
             rare = counts.sum((1, 2, 3)) < FEW_DRAWS
             possible = (severity >= 0) & valid
             possible |= ~possible.any((1, 2, 3), keepdims=True)
@@ -186,7 +185,7 @@ class Prior:
     def _count(
         self, severity: np.ndarray, valid: np.ndarray, outage: bool | None, random: Generator
     ) -> np.ndarray:
-        """How many draws end in each cell, when an outage is wanted, or none, or either (None)."""
+        """Count the draws that end in each cell if `outage` says what is wanted (None: either)."""
         pairs, ramps, levels, leads = severity.shape
         low, high = self.task.intensity
         pair = np.repeat(np.arange(pairs), max(FEWEST_DRAWS, PRIOR_DRAWS // pairs))
@@ -194,7 +193,7 @@ class Prior:
         bottom, top = np.full(len(pair), low), np.full(len(pair), high)
         for _ in range(INTENSITY_DRAWS):
             intensity = bottom + random.random(len(pair)) ** 2 * (top - bottom)
-            # Where the range is a point, all is in the first cell.
+            # If the range is a single point, everything is in the first cell.
             cell = np.sqrt((intensity - low) / ((high - low) or 1.0)) * levels
             level = np.minimum(levels - 1, cell).astype(int)
             ramp = random.integers(ramps, size=len(pair))
@@ -206,7 +205,8 @@ class Prior:
                 missed = clear & ((severity[at] == P1) != outage)
             invalid = ~missed & ~valid[at]
             taken = live & clear & ~missed & ~invalid
-            # The generator draws harder after a missed outage or a calm caller, else softer.
+            # The generator aims higher after a missing outage or a calm caller, and lower after an
+            # outage that was not wanted.
             bottom = np.where((missed & bool(outage)) | invalid, intensity, bottom)
             top = np.where(missed & (not outage), intensity, top)
             np.add.at(counts, tuple(index[taken] for index in at), 1.0)
@@ -222,8 +222,8 @@ def simulate(
     ramps: np.ndarray,
     ticks: int,
 ) -> dict[str, np.ndarray]:
-    """`cluster.untreated_states` for many injections with onset 1 at once, each argument but the
-    first and the last of shape (R,): the fields of `cluster.State`, each (R, ticks + 1, S).
+    """Compute `cluster.untreated_states` for many injections with onset 1 at once. The arguments
+    between first and last are (R,). Returns the fields of `cluster.State`, each (R, ticks + 1, S).
     """
     network, size, rows = topology.network, len(topology.services), np.arange(len(positions))
     share, wait = np.zeros((size, size)), np.zeros((size, size))
@@ -283,14 +283,14 @@ def is_degraded(topology: Topology, states: dict[str, np.ndarray]) -> np.ndarray
     return (states["errors"] > cluster.DEGRADED_ERRORS) | slow | busy
 
 
-# One has 4 to 25 MB on 7 services, 50 to 100 MB on 30. Random graphs that are played in between do
-# not drive out those of the default graph.
+# A prior takes 4 to 25 MB for 7 services, 50 to 100 MB for 30. The default graph has a cache of its
+# own, so that random graphs played in between do not evict its priors.
 of_default = lru_cache(maxsize=None)(partial(Prior, DEFAULT_TOPOLOGY))
 of_recent = lru_cache(maxsize=8)(Prior)
 
 
 def prior_of(graph: CallGraph, task: Task | None, split: str) -> Prior:
-    """The prior of an incident, kept where others share its graph; `ValueError` for a real one."""
+    """The prior of an incident, cached if others share its graph; `ValueError` for a real one."""
     topology = simulated(graph)
     assert task is not None  # a simulated incident has settings
     if topology == DEFAULT_TOPOLOGY:

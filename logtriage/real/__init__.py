@@ -1,1 +1,1 @@
-"""Real incidents: cases of public data sets, played as simulated ones are, and rules that rank."""
+"""Real incidents: cases from public data sets, played like simulated ones, and ranking rules."""

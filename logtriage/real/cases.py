@@ -2,7 +2,7 @@
 docs/real.md has a table of them.
 
 A source is one file, `<source>.json.gz`, with its attribution and the rows that an agent is shown,
-as arrays; `LICENSES/` holds the licences. `scripts/real_cases.py` of commit 264b8c9 made the cases
+as arrays; `LICENSES/` holds the licences. `scripts/real_cases.py` at commit 264b8c9 made the cases
 from the public repositories.
 """
 
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 
 
 class Strict(BaseModel):
-    """The fields that are read, of these types alone; a file says more on how it was made."""
+    """Reads these fields only, with exactly these types; a file also says how it was made."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -37,16 +37,16 @@ class Truth(Strict):
 
     root: str  # empty where nothing is wrong
     fault: str
-    origin: str  # where the source has it, and `how`
+    origin: str  # where the source has it; `how` gives details, if any
     how: str = ""
-    # Of simulated cases alone; the sources do not know them.
+    # Only simulated cases have these; the sources do not know them.
     remedy: str = ""
     team: str = ""
     path: tuple[str, ...] = ()  # from the root, caller by caller, to the users
 
 
 class Case(Strict):
-    """One incident; baselines are of minutes without one."""
+    """One incident; baselines are from minutes without one."""
 
     id: str
     services: list[str]
@@ -55,17 +55,17 @@ class Case(Strict):
     alerts: list[Alert]
     measures: list[Measure]  # of services, over the window
     users: list[Measure] = []  # what users feel
-    # Train Ticket's wait is the sum of two 90th percentiles, of the time at the callee and of what
-    # the caller waits beyond it.
+    # In Train Ticket, a wait is the sum of two 90th percentiles: the time at the callee, and the
+    # time that the caller waits beyond it.
     call_times: list[CallTime] = []
-    line_counts: list[LineCount] = []  # per minute, of `log_minutes` after the injection
+    line_counts: list[LineCount] = []  # per minute, over `log_minutes` after the injection
     log_minutes: float = 0.0
-    logs: dict[str, list[str]] = {}  # of a service, as `time LEVEL text`
+    logs: dict[str, list[str]] = {}  # by service, each `time LEVEL text`
     truth: Truth
 
 
 class Source(Strict):
-    """The cases of a data set and its licence; `..._from` is how that part was made, if it is."""
+    """The cases and licence of a data set; `..._from` says how that part, if any, was made."""
 
     source: str
     licence: str
@@ -76,7 +76,7 @@ class Source(Strict):
 
 
 def load_source(name: str) -> Source:
-    """A shipped source; `ValueError` for an unknown name."""
+    """Load a shipped source; `ValueError` for an unknown name."""
     if name not in SOURCES:
         raise ValueError(
             f"unknown split {name!r:.60} of real incidents; choose one of {', '.join(SOURCES)}"
@@ -90,7 +90,7 @@ def _read(name: str) -> Source:
 
 
 def load_case(source: str, index: int) -> Case:
-    """A case of a source by its number, from 0; `ValueError` for an unknown source or number."""
+    """Load a case by its number, from 0; `ValueError` for an unknown source or number."""
     cases = load_source(source).cases
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(cases):
         raise ValueError(

@@ -1,6 +1,6 @@
-"""Rows that only observed incidents have, and what all rows of one show of each service.
+"""Rows that only observed incidents have, and the evidence that an incident's rows add up to.
 
-What nobody measured is None, and `-` in a text. The ranking rules read `Evidence`, in which every
+A value that nobody measured is None, or `-` in text. The ranking rules read `Evidence`, where every
 metric is compared with its baseline, the median without an incident. Agents are not shown when the
 incident began, so only the later half of a window counts as recent.
 """
@@ -14,21 +14,21 @@ from ..world.call_graph import CallGraph
 from ..world.telemetry import UNKNOWN, Alert, Metric
 
 BAND = 3.29  # sigmas between the 5th and the 95th percentile of a normal distribution
-# Names of measures: latencies (a mean before a percentile), and shares of successful requests.
+# Names of measures: latencies (the mean, then a percentile), and shares of successful requests.
 LATENCIES = ("latency", "p95")
 SUCCESSES = ("available", "success")
 RATE = "requests"
-LEAST_SPREAD = 0.01  # of the baseline: the spread of a measure that never moved
+LEAST_SPREAD = 0.01  # spread of a measure that never moved, as a share of its baseline
 
 
 def three_digits(value: float) -> int | float:
-    """A quantity of an observed incident: three significant digits, and 0 below 0.0001."""
+    """Round a quantity of an observed incident to three significant digits; 0 if below 0.0001."""
     short = float(f"{value:.3g}")
     return int(short) if short == int(short) else short if abs(short) >= 1e-4 else 0
 
 
 def number(value: float | None) -> str:
-    """A quantity of an observed incident as text."""
+    """Return a quantity of an observed incident as text."""
     return UNKNOWN if value is None else str(three_digits(value))
 
 
@@ -41,16 +41,16 @@ def observed_metric(
 
 
 class Measure(NamedTuple):
-    """A further metric of a service, over time; texts do not show the deviation."""
+    """A further metric of a service, over time; its text leaves out the deviation."""
 
-    service: str  # or `users`, for what they feel
+    service: str  # or `users`, for what users feel
     name: str
     unit: str
-    values: tuple[float | None, ...]  # the last the most recent
+    values: tuple[float | None, ...]  # oldest first
     usual: float | None = None  # the median without an incident
-    low: float | None = None  # to `high` lie nine of ten values then
+    low: float | None = None  # without an incident, nine of ten values are between `low` and `high`
     high: float | None = None
-    deviation: float | None = None  # 1.4826 x the median distance from `usual` then: about a sigma
+    deviation: float | None = None  # 1.4826 x the median distance from `usual`: about a sigma
 
     @property
     def text(self) -> str:
@@ -60,7 +60,7 @@ class Measure(NamedTuple):
 
     @property
     def sigma(self) -> float:
-        """The spread without an incident, by deviation or band, but not nothing."""
+        """The spread without an incident, from deviation or band, and always above 0."""
         wide = self.deviation or 0.0
         if self.low is not None and self.high is not None:
             wide = max(wide, (self.high - self.low) / BAND)
@@ -68,15 +68,15 @@ class Measure(NamedTuple):
 
 
 class CallTime(NamedTuple):
-    """How long a call takes, in ms: what a wait is longer than the serving is network latency."""
+    """How long a call takes, in ms; the wait minus the time it is served is network latency."""
 
     caller: str
     callee: str
     wait: float | None  # as the caller measures it
     usual_wait: float | None
-    served: float | None = None  # as the callee does
+    served: float | None = None  # as the callee measures it
     usual_served: float | None = None
-    rate: float | None = None  # calls a minute
+    rate: float | None = None  # calls per minute
     usual_rate: float | None = None
 
     @property
@@ -91,7 +91,7 @@ class CallTime(NamedTuple):
 
 
 class LineCount(NamedTuple):
-    """Log lines of a service a minute, and how many of them are errors and warnings."""
+    """Log lines of a service per minute, and how many of them are errors and warnings."""
 
     service: str
     lines: float
@@ -115,28 +115,28 @@ class Evidence:
     """What was seen of an incident."""
 
     graph: CallGraph
-    alerts: tuple[Alert, ...]  # the last that were shown
-    measures: dict[str, dict[str, Measure]]  # by service, then by name; none of users
+    alerts: tuple[Alert, ...]  # those shown last
+    measures: dict[str, dict[str, Measure]]  # by service, then by name; without those of users
     calls: tuple[CallTime, ...]  # a row per (caller, callee)
     counts: tuple[LineCount, ...]  # a row per service
 
     def measured(self, service: str, *names: str) -> list[Measure]:
-        """The measures of a service with these names, in that order; without names, all."""
+        """The measures of a service with these names, in that order; all if no names are given."""
         known = self.measures.get(service, {})
         return [known[name] for name in names or known if name in known]
 
     def anomaly(self, service: str, *names: str) -> float:
-        """The largest absolute `z_score` of these measures (without names, of all), or 0."""
+        """The largest absolute `z_score` of these measures (of all if none are named), or 0."""
         return max((abs(z_score(one)) for one in self.measured(service, *names)), default=0.0)
 
     def rate(self, service: str) -> float:
-        """Mean recent requests per sample; 1 where nobody counted."""
+        """Mean recent requests per sample; 1 if nobody counted them."""
         known = [one for row in self.measured(service, RATE) for one in recent(row)]
         return sum(known) / len(known) if known else 1.0
 
 
 def gather(graph: CallGraph, observations: Iterable[Observation]) -> Evidence:
-    """The rows of these observations, the opening first; a later row replaces an earlier one."""
+    """Collect the rows of observations, the opening first; later rows replace earlier ones."""
     alerts: tuple[Alert, ...] = ()
     measures: dict[str, dict[str, Measure]] = {}
     calls: dict[tuple[str, str], CallTime] = {}
@@ -157,7 +157,7 @@ def recent(measure: Measure) -> list[float]:
 
 
 def z_score(measure: Measure) -> float:
-    """Robust z-score of the recent value farthest from the baseline; 0 where either is unknown."""
+    """Robust z-score of the recent value farthest from the baseline; 0 if either is unknown."""
     usual, values = measure.usual, recent(measure)
     if usual is None or not values:
         return 0.0

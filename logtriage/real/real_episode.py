@@ -6,8 +6,8 @@
 | logs of a service | its row, its further metrics, its calls, its lines and their counts |
 | logs of all | the table, and all further metrics, calls and counts |
 
-The score is that of the root cause alone: 1 when the first service blamed is the root. The sources
-name no severity, team or remedy, and no gate is closed.
+Only the root cause is scored: 1 if the first service blamed is the root. The sources name no
+severity, team or remedy, and the gate is always passed.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ SCORED = "root cause alone: no severity, team, remedy or gate"
 
 @dataclass(frozen=True)
 class RealIncident(IncidentView):
-    """A case, and what may be known of it while it is played: all but `case`."""
+    """A case being played; everything except `case` may be known while it is played."""
 
     case: Case = field(repr=False, kw_only=True)
 
@@ -41,7 +41,7 @@ class RealEpisode(BaseEpisode):
 
     task_name = REAL
     splits: tuple[str, ...] = SOURCES
-    check_case: Callable[[str, int], object] = staticmethod(load_case)  # all of a source are read
+    check_case: Callable[[str, int], object] = staticmethod(load_case)  # reads the whole source
     find_case = staticmethod(load_case)
     incident: RealIncident
     notice = "a real incident: the root cause alone counts; who is blamed next is your second guess"
@@ -60,7 +60,7 @@ class RealEpisode(BaseEpisode):
 
     @classmethod
     def open(cls, split: str, index: int) -> Self:
-        """The case with that number, from 0; `ValueError` where there is none."""
+        """Open the case with that number, from 0; `ValueError` if there is none."""
         return cls(split, index, cls.find_case(split, index))
 
     def _ask(self, service: str) -> Observation:
@@ -79,7 +79,7 @@ class RealEpisode(BaseEpisode):
         return found._replace(notice=f"nothing is on record of {service}")
 
     def _judge(self) -> Score:
-        """1 for the right root, else 0; no other part was asked."""
+        """1 for the right root, else 0; no other part is asked for."""
         right = float(blames_root(self.record.root_causes, self.incident.case, 1))
         return Score(0.0, right, 0.0, 0.0, 0.0, 0.0, 1.0, right)
 
@@ -104,7 +104,7 @@ def alerts(case: Case) -> list[Alert]:
 
 
 def metrics(case: Case) -> list[Metric]:
-    """The metrics table: one row per service of which errors or p95 are known."""
+    """The metrics table: one row per service whose errors or p95 are known."""
     known = {(row.service, row.name): row for row in case.measures}
     unknown = Measure("", "", "", ())
     rows = []
@@ -118,7 +118,7 @@ def metrics(case: Case) -> list[Metric]:
 
 
 def worst(measure: Measure, zero: int) -> float | None:
-    """The value since `zero` that is farthest from the baseline, if any; without one the last."""
+    """The value since `zero` farthest from the baseline (the last, without a baseline), if any."""
     usual, values = measure.usual, [one for one in measure.values[zero:] if one is not None]
     if usual is None:
         return values[-1] if values else None
@@ -126,7 +126,7 @@ def worst(measure: Measure, zero: int) -> float | None:
 
 
 def log_lines(case: Case, service: str) -> list[str] | None:
-    """The lines of a service as `LEVEL service time text`; None where the source has no logs."""
+    """The lines of a service as `LEVEL service time text`; None if the case has no logs."""
     if not case.logs:
         return None
     lines = (line.split(None, 2) for line in case.logs.get(service, ()))

@@ -1,10 +1,10 @@
 """Rules that rank services by suspicion, and the policy that plays by one.
 
 `largest_z_score` ranks as BARO does (Pham et al. 2024), `traversal` as "The PetShop dataset" (Hardt
-et al. 2024); implemented from their descriptions, not from their code.
+et al. 2024); both are implemented from the descriptions, not from the code.
 
-`unexplained` is this project's own: a service is suspect for what its callees do not explain. It
-knows no kind of fault, and reads several signals:
+`unexplained` is this project's own: it suspects a service for what its callees do not explain. It
+knows no kinds of fault, and reads several signals:
 
 | signal | residual of a service |
 |---|---|
@@ -14,9 +14,9 @@ knows no kind of fault, and reads several signals:
 | each further metric | its robust z-score |
 | error lines | their number above baseline, in standard deviations of a count |
 
-Waiting and failures add up along calls, and are weighed by requests; alerts decide which of the two
-to look at. Each signal singles out a service by its share of the squared residuals; a noisy or puts
-them together. Developed on one half of the real cases; see `bench.recorded_results`.
+Waiting and failures add up along calls and are weighted by requests; the alerts decide which of
+them are used. Each signal points at services by their share of the squared residuals, and a noisy
+OR combines the signals. Developed on one half of the real cases; see `bench.recorded_results`.
 """
 
 from collections import defaultdict
@@ -43,38 +43,38 @@ ASK_ALL = Action("request_more_logs", (ALL_SERVICES,))
 ANOMALOUS = 3.0  # robust z-score
 TRAVERSAL_ANOMALOUS = 5.0  # the same, as in PetShop's notebook
 MOST_PATHS = 10_000  # large graphs have too many paths to follow them all
-# Of `unexplained`: a residual of this size (a z-score, or in times the baseline wait of a call) is
-# as likely noise as not. All signals share the value, so that none is tuned.
+# In `unexplained`, a residual of this size (a z-score, or a multiple of a call's baseline wait) is
+# as likely noise as not. All signals share this value, so that none is tuned.
 NOISE = 5.0
 LEAST_WAIT = 1.0  # ms added to a call's baseline wait: clocks count in milliseconds
 ALMOST = 1e-9  # keeps logarithms and divisions finite
 
 
 def ranked(graph: CallGraph, scores: Mapping[str, float]) -> list[str]:
-    """The services by score, the highest first; among equals in the order of the graph."""
+    """Sort the services by score, highest first; equal ones stay in the order of the graph."""
     return sorted(graph.names, key=lambda name: -scores.get(name, 0.0))
 
 
 def first_then(first: Iterable[str], evidence: Evidence, names: Sequence[str] = ()) -> list[str]:
-    """These services, then the others by anomaly in these measures (without names, in any)."""
+    """List these services, then the others by anomaly in the named measures (all if none are)."""
     anomaly = {name: evidence.anomaly(name, *names) for name in evidence.graph.names}
     return list(dict.fromkeys([*first, *ranked(evidence.graph, anomaly)]))
 
 
 def random_ranking(seed: int = 0) -> Rule:
-    """A rule that draws rankings from one stream."""
+    """Return a rule that draws random rankings from one stream."""
     random = Random(f"policy/ranking/{seed}")
     return lambda evidence: random.sample(evidence.graph.names, len(evidence.graph.names))
 
 
 def starts(evidence: Evidence) -> list[str]:
-    """Where a search starts: the alerted services, or without alerts those where users enter."""
+    """Where a search starts: at the alerted services, or if there are none, where users enter."""
     alerted = list(dict.fromkeys(alert.service for alert in evidence.alerts))
     return alerted or [evidence.graph.names[at] for at in evidence.graph.edges]
 
 
 def worst_callee(evidence: Evidence) -> list[str]:
-    """Down from the alerted service nearest the users to the worst anomalous callees, and back."""
+    """Go down from the alerted service nearest users to the worst anomalous callees, then back."""
     graph = evidence.graph
     failing = any(alert.metric == "errors" for alert in evidence.alerts[:1])
     names = SUCCESSES if failing else LATENCIES
@@ -90,7 +90,7 @@ def worst_callee(evidence: Evidence) -> list[str]:
 
 
 def traversal(evidence: Evidence) -> list[str]:
-    """Anomalous services without an anomalous callee, by the most anomalous path from an alert."""
+    """Rank anomalous services without such callees by the most anomalous path from an alert."""
     graph = evidence.graph
     measure = {"errors": SUCCESSES, "latency": LATENCIES[:1]}.get(
         evidence.alerts[0].metric if evidence.alerts else "", LATENCIES[1:]
@@ -112,7 +112,7 @@ def traversal(evidence: Evidence) -> list[str]:
 
 
 def extra_wait(evidence: Evidence) -> list[str]:
-    """By the longest wait of a caller beyond the service's own time, above baseline."""
+    """Rank by the longest time that a caller waits beyond the service's own, above baseline."""
     found: dict[str, float] = {}
     for call in evidence.calls:
         if call.wait is None or call.served is None or call.usual_wait is None:
@@ -124,7 +124,7 @@ def extra_wait(evidence: Evidence) -> list[str]:
 
 
 def error_lines(evidence: Evidence) -> list[str]:
-    """By the number of error lines."""
+    """Rank by the number of error lines."""
     return ranked(evidence.graph, {one.service: one.errors for one in evidence.counts})
 
 
@@ -132,7 +132,7 @@ def error_lines(evidence: Evidence) -> list[str]:
 
 
 def unexplained(evidence: Evidence) -> list[str]:
-    """By minus the logarithm of the chance that no signal is right."""
+    """Rank by minus the logarithm of the chance that no signal is right."""
     found: defaultdict[str, float] = defaultdict(float)
     for vote in votes(evidence).values():
         for service, share in vote.items():
@@ -141,7 +141,7 @@ def unexplained(evidence: Evidence) -> list[str]:
 
 
 def votes(evidence: Evidence) -> dict[str, Scores]:
-    """How far each signal singles out each service, from 0 to 1."""
+    """How strongly each signal points at each service, from 0 to 1."""
     found = own_metrics(evidence)
     kinds = {alert.metric for alert in evidence.alerts}
     if kinds != {"errors"}:  # something is slow, or nobody knows what is wrong
@@ -155,13 +155,13 @@ def votes(evidence: Evidence) -> dict[str, Scores]:
 
 
 def shares(residuals: Scores, noise: float = 0.0) -> Scores:
-    """The share of each service in the sum of all squared residuals and of `noise` squared."""
+    """Each service's share of the sum of all squared residuals and `noise` squared."""
     total = noise**2 + sum(residual**2 for residual in residuals.values())
     return {name: residual**2 / total if total else 0.0 for name, residual in residuals.items()}
 
 
 def discounted(share: Scores, size: Scores) -> Scores:
-    """Shares, less where the residual is of the size of noise."""
+    """Reduce the shares whose residual, in `size`, is not large compared with `NOISE`."""
     return {
         name: one * size[name] ** 2 / (size[name] ** 2 + NOISE**2) for name, one in share.items()
     }
@@ -176,7 +176,7 @@ def waiting(evidence: Evidence, network: CallScores) -> Scores:
 
 
 def network_latency(network: CallScores, relative: CallScores) -> Scores:
-    """Which services their callers, by the median of them, wait for longer than they take."""
+    """Which services are waited for longer than they take; small medians of callers count less."""
     total: defaultdict[str, float] = defaultdict(float)
     times: defaultdict[str, list[float]] = defaultdict(list)
     for (caller, callee), added in network.items():
@@ -186,7 +186,7 @@ def network_latency(network: CallScores, relative: CallScores) -> Scores:
 
 
 def own_metrics(evidence: Evidence) -> dict[str, Scores]:
-    """A vote of each metric that does not add up along calls, and of error lines."""
+    """The vote of each metric that does not add up along calls, and that of error lines."""
     additive = {*LATENCIES, *SUCCESSES, RATE, "p95 of its calls"}
     off: dict[str, Scores] = {}
     for service, known in evidence.measures.items():
@@ -203,8 +203,8 @@ def own_metrics(evidence: Evidence) -> dict[str, Scores]:
 
 
 def deviations(evidence: Evidence, names: tuple[str, ...], sign: float) -> tuple[Scores, Scores]:
-    """The recent `sign` x (value - baseline) x requests of largest size, and one spread there, of
-    each service, by the first of these measures that it has.
+    """For each service, the recent `sign` x (value - baseline) x requests of largest size, and the
+    spread there, from the first of these measures that has a baseline.
     """
     found, spread = {}, {}
     for service in evidence.graph.names:
@@ -224,7 +224,7 @@ def deviations(evidence: Evidence, names: tuple[str, ...], sign: float) -> tuple
 
 
 def residuals(evidence: Evidence, totals: Scores, network: CallScores) -> Scores:
-    """What of each service's total its callees, and the network to them, do not explain."""
+    """The part of each service's total that its callees and the network to them do not explain."""
     rest = {}
     for service, total in totals.items():
         explained = sum(
@@ -236,7 +236,7 @@ def residuals(evidence: Evidence, totals: Scores, network: CallScores) -> Scores
 
 
 def network_waits(evidence: Evidence) -> tuple[CallScores, CallScores]:
-    """What the network added to each call, in ms x requests and in baseline waits."""
+    """What the network added to each call, in ms x requests and relative to the baseline wait."""
     network, relative = {}, {}
     for call in evidence.calls:
         wait, usual_wait = call.wait, call.usual_wait
@@ -244,7 +244,7 @@ def network_waits(evidence: Evidence) -> tuple[CallScores, CallScores]:
         if wait is None or usual_wait is None or served is None or usual_served is None:
             continue
         added = max(0.0, wait - served - max(0.0, usual_wait - usual_served))
-        # Calls are counted by the minute, requests of measures by the second.
+        # Calls are counted per minute, requests in measures per second.
         rate = evidence.rate(call.callee) if call.rate is None else call.rate / 60.0
         network[call.caller, call.callee] = added * rate
         relative[call.caller, call.callee] = added / (LEAST_WAIT + usual_wait)
@@ -278,10 +278,10 @@ class RankingPolicy(Policy):
         return self._queue.pop(0)
 
     def answer(self, evidence: Evidence) -> list[Action]:
-        """What it says after its question."""
+        """The actions that follow its question."""
         blamed = self.blamed(evidence, self.rule(evidence))
         return [*(Action("identify_root_cause", (one,)) for one in blamed), Action("resolve")]
 
     def blamed(self, evidence: Evidence, ranking: list[str]) -> list[str]:
-        """Whom it blames, in order."""
+        """The services it blames, in order."""
         return ranking[:TOP]
