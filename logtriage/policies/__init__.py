@@ -1,1 +1,1 @@
-"""Policies: from what was seen to the next action."""
+"""Policies, which map what was seen to the next action."""

@@ -1,4 +1,4 @@
-"""The novice on-call: what the base model imitates before it is rewarded for anything.
+"""The novice on call, which the base model imitates before it is rewarded for anything.
 
 It sees what an agent sees, never the right answer, and knows the runbook (`faults.FAULTS`).
 """
@@ -11,23 +11,23 @@ from ..world.call_graph import CallGraph
 from ..world.tasks import PAR_STEPS
 from .scripted import ReadingPolicy
 
-# The novice's habits, a judgement: it asks often enough for its imitator to meet the logs of every
-# service and all seven actions, patiently often enough for patience to be worth rewarding, and
-# blames wrongly often enough to leave reward much to teach.
+# The novice's habits, set by judgement. It asks often enough that its imitator meets the logs of
+# every service and all seven actions, is patient often enough that reward can pick up patience, and
+# is wrong often enough to leave reward much to teach.
 ANSWER_STEPS = PAR_STEPS[1]
 MOST_ASKED = 12  # its patience: 1 to this many questions, uniformly, if there are steps for it
-MAKES_SURE = 0.5  # chance to ask the same again where its lines hint at a fault and prove none
-STOPS_ASKING = 0.8  # chance, each time the last one asked has shown what is wrong with it
-DISMISSES = 0.5  # chance, with no alert in the opening and nothing shown by the last one asked
-BLAMES_LOUDEST = 0.5  # chance; the last one asked is blamed otherwise
-# Whom it asks next is one draw in [0, 1). Below ASKS_LOUDEST, the first time only, it is the
-# loudest; else, below FOLLOWS_REPORT, one that the last one asked reports errors from; else any.
+MAKES_SURE = 0.5  # chance to ask a service again whose lines hint at a fault but prove none
+STOPS_ASKING = 0.8  # chance, whenever the service asked last has shown its fault
+DISMISSES = 0.5  # chance, if the opening had no alert and the service asked last showed no fault
+BLAMES_LOUDEST = 0.5  # chance; otherwise it blames the service asked last
+# One draw in [0, 1) decides which service it asks next. Below ASKS_LOUDEST, the first time only, it
+# asks the loudest; else, below FOLLOWS_REPORT, one that the last one reports errors from; else any.
 ASKS_LOUDEST, FOLLOWS_REPORT = 0.35, 0.65
 
 
 class NovicePolicy(ReadingPolicy):
-    """Asks at random until a service shows a fault or its patience ends; blames the loudest half of
-    the time, and often dismisses what showed nothing. All draws are from one stream.
+    """Asks at random until a service shows a fault or its patience ends. It blames the loudest half
+    of the time, and often dismisses an incident that showed nothing. All draws use one stream.
     """
 
     name = "novice"
@@ -39,13 +39,13 @@ class NovicePolicy(ReadingPolicy):
         super().begin(topology, observation)
         self._loudest = self.loudest()
         self._quiet = not observation.alerts
-        most = observation.max_steps - ANSWER_STEPS  # or no step is left for an answer
+        most = observation.max_steps - ANSWER_STEPS  # more would leave no steps for the answers
         self._patience = min(self._random.randint(1, MOST_ASKED), most)
         self._asked: list[str] = []
 
     def decide(self) -> list[Action]:
-        # A draw is right of `and`, and so made only where it decides something: one draw more or
-        # less changes all that the stream brings later.
+        # Each draw comes after `and`, so that it is made only if it decides something: one draw
+        # more or less changes everything that the stream yields later.
         random = self._random.random
         informed = bool(self._asked) and self.fault_at(self._asked[-1]) is not None
         if len(self._asked) < self._patience:

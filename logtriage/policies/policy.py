@@ -1,4 +1,4 @@
-"""What a policy is: from what was seen to the next action, from open episodes to played ones."""
+"""What a policy is: it maps what was seen to the next action, and open episodes to played ones."""
 
 import hashlib
 import time
@@ -26,7 +26,7 @@ class UnusableEndpointError(EndpointError):
 
 
 class Tokens(NamedTuple):
-    """Tokens as endpoints charge for them: what is in three prompts counts three times."""
+    """Tokens as endpoints charge for them: text that is in three prompts counts three times."""
 
     prompt: int
     completion: int
@@ -48,7 +48,7 @@ class Policy:
     name = "policy"
 
     def prepare(self, task: str | Task, split: str) -> None:
-        """Compute what needs no incident of that task and split. Not part of an episode's time."""
+        """Compute what a task and split need before any incident, outside the time of episodes."""
 
     def begin(self, topology: CallGraph, observation: Observation) -> None:
         """Start on a new incident, with its opening; forget the last one."""
@@ -61,7 +61,7 @@ class Policy:
         """Take in the result of the last action."""
 
     def play(self, episodes: Iterable[BaseEpisode]) -> list[Played]:
-        """Play all to their end, at once; `EndpointError` for the first that could not be."""
+        """Play all episodes at once to their end; `EndpointError` for the first that failed."""
         opened = list(episodes)
         played = list(self.play_each(opened, batch=max(1, len(opened))))
         for one in played:
@@ -72,9 +72,9 @@ class Policy:
     def play_each(
         self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
     ) -> Iterator[Played]:
-        """Play each episode, and yield it as soon as it has ended; at most `batch` of them, taken
-        lazily, are open at once. Language models sample differently for each `attempt`; scripted
-        policies go on with their random stream.
+        """Play each episode, and yield it as soon as it has ended. Episodes are taken lazily; at
+        most `batch` are open at once. Language models sample differently for each `attempt`;
+        scripted policies go on with their random stream.
         """
         for episode in episodes:
             began = time.perf_counter()
@@ -134,6 +134,6 @@ class ConversationPolicy(Policy):
 
 
 def seed_of(*parts: object) -> int:
-    """A seed below 2^31 from a name: neighbouring seeds, attempts and incidents share nothing."""
+    """Hash a name to a seed below 2^31: nearby seeds, attempts and incidents share nothing."""
     digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1

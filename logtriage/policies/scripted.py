@@ -22,7 +22,7 @@ from ..world.topology import DEFAULT_TOPOLOGY, Topology, simulated
 from ..world.wording import Reading, read_line
 from .policy import Policy
 
-ERROR_KINDS = ("proof", "hint", "callee", "own")  # of lines that report an error
+ERROR_KINDS = ("proof", "hint", "callee", "own")  # kinds of lines that report an error
 EDGE_ERRORS_P1 = 5.0  # per cent of user requests; the definition of P1
 # What a careful reader of noisy metrics takes for real: per cent, and multiples of normal latency.
 EDGE_ERRORS_P2, REAL_SLOWDOWN = 0.4, 1.25
@@ -35,7 +35,7 @@ def answers(
     team: str | None,
     confidence: float | None = None,
 ) -> list[Action]:
-    """The steps that give these answers (`fix`: remedy and service), and close the incident."""
+    """The actions that give these answers (`fix`: remedy and service) and close the incident."""
     actions = [Action("classify_severity", (severity,))]
     if blamed:
         actions.append(Action("identify_root_cause", (blamed,), confidence))
@@ -78,7 +78,7 @@ class ConstantPolicy(Policy):
 
 
 class TrainedConstantPolicy(ConstantPolicy):
-    """For each task, the script that scores best on `train`: `best_constant_script`."""
+    """Plays, for each task, the script that scores best on `train` (`best_constant_script`)."""
 
     def __init__(self, incidents: int = 100) -> None:
         self._incidents = incidents
@@ -97,7 +97,7 @@ class TrainedConstantPolicy(ConstantPolicy):
 
 
 class OraclePolicy(ConstantPolicy):
-    """Is given the answer: the top of the scale."""
+    """Is given the answer, and so marks the top of the scale."""
 
     name = "oracle"
 
@@ -117,7 +117,7 @@ class OraclePolicy(ConstantPolicy):
 
 
 class ReadingPolicy(Policy):
-    """Base of the policies that read: remembers everything read, and answers by the runbook."""
+    """Base of policies that read logs: remembers everything it read, and answers by the runbook."""
 
     def begin(self, topology: CallGraph, observation: Observation) -> None:
         self.topology, self.observation = topology, observation
@@ -156,16 +156,16 @@ class ReadingPolicy(Policy):
         raise NotImplementedError
 
     def loudest(self) -> str:
-        """The service that has logged most errors so far; of equals the first in the graph."""
+        """The service that has logged most errors so far; in a tie, the first in the graph."""
         return max(self.topology.names, key=lambda name: self.errors[name])
 
     def slowdown(self, *services: str) -> float:
-        """Mean latency in the metrics seen so far, as a multiple of the normal; 0 before any."""
+        """Mean latency in the metrics seen so far, as a multiple of normal; 0 if there are none."""
         seen = [value for name in services for value in self.slowdowns[name]]
         return sum(seen) / max(1, len(seen))
 
     def slowest(self) -> str:
-        """The service of the highest `slowdown`; of equals the first in the graph."""
+        """The service with the highest `slowdown`; in a tie, the first in the graph."""
         return max(self.topology.names, key=self.slowdown)
 
     def severity(self) -> str:
@@ -196,7 +196,7 @@ class ReadingPolicy(Policy):
         return next(fault for fault in possible if fault.remedy == hints[0])
 
     def answer(self, service: str) -> list[Action]:
-        """Blame `service`; fix it and page by the runbook, or with nothing read there its owner."""
+        """Blame `service`; fix and page by the runbook, or if no fault was read, page its owner."""
         fault, at = self.fault_at(service), self.topology.service(service)
         if fault is None:  # a service of unknown kind has no known owner
             return answers(self.severity(), service, None, at.owner)
@@ -218,7 +218,7 @@ class LoudestPolicy(ReadingPolicy):
 
 
 class TracePolicy(ReadingPolicy):
-    """Walks down the call graph from the edge, to the callee that each reports most errors from."""
+    """Walks down the call graph from the edge, always to the callee with most reported errors."""
 
     name = "trace"
     patience = 2  # times it asks one service
@@ -251,14 +251,14 @@ class TracePolicy(ReadingPolicy):
         return left > len(self.answer(self._at))
 
     def _reported(self, service: str) -> str | None:
-        """The callee that `service` reports most errors from, of those it may ask again."""
+        """The callee that `service` reports most errors from, among those it may ask again."""
         for name in self.subjects(service, "callee"):
             if name in self.topology.position and self._asked[name] < self.patience:
                 return name
         return None
 
     def _next_suspect(self) -> str | None:
-        """Without a callee to follow: a service not asked yet, first one with informative lines."""
+        """If no callee can be followed: an unasked service, preferably with informative lines."""
         if not self._may_ask():
             return None
         unasked = [name for name in self.topology.names if not self._asked[name]]
@@ -283,7 +283,7 @@ def constant_scripts(task: str | Task, topology: Topology | None = None) -> list
 
 
 def mean_script_score(script: Sequence[Action], incidents: Sequence[Incident]) -> float:
-    """Mean total score of a script that asks nothing: nobody need be shown anything."""
+    """Mean total score of a script that asks nothing, so that no episode has to be played."""
     totals = []
     for incident in incidents:
         record = Record(steps=len(script), closed_by=script[-1].type)

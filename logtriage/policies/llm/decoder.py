@@ -1,4 +1,4 @@
-"""Continuous batching: one model writes many conversations at once, and keeps keys and values.
+"""Continuous batching: one model writes many conversations at once, and caches keys and values.
 
 `transformers` generates turn by turn, and reads the whole conversation again each time. Here equal
 openings are read once, and a conversation that has ended a turn is answered, together with a few
@@ -19,8 +19,8 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 from .grammar import Turn, masked
 
 TOGETHER = 0.25  # share of the open conversations that must wait before their answers are read
-CROWDED = 0.75  # share of open conversations among the rows below which the others are dropped
-PADDED = 1.5  # longest answer that is read together with the shortest, as a multiple of it
+CROWDED = 0.75  # finished rows are dropped when the share of open ones is below this
+PADDED = 1.5  # longest answer that is read in a batch, as a multiple of the shortest
 ROOM = 128  # tokens by which the memory for keys and values grows
 
 # Takes a conversation's number and the ids of the turn it has just ended (with its end, unless it
@@ -31,8 +31,8 @@ Answer = Callable[[int, list[int]], list[int] | None]
 def folded_attention(
     module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, None]:
-    """Grouped-query attention in which heads that share keys and values are queries of one head. On
-    a CPU `transformers` copies keys and values for each head instead, which is most of the work.
+    """Grouped-query attention that treats heads with shared keys and values as queries of one head.
+    On a CPU `transformers` copies keys and values for each head, which is most of the work.
     """
     rows, heads, length, size = query.shape
     shared = key.shape[1]
@@ -54,8 +54,8 @@ _last_folded: tuple[Tensor, Tensor] | None = None  # a mask, and what `_folded` 
 
 
 def _folded(mask: Tensor, folds: int) -> Tensor:
-    """The mask of folded queries, of numbers to add. All layers share a mask, so the last is kept:
-    torch would turn it into numbers for each.
+    """The mask of folded queries, as numbers to add. All layers share a mask, so the last result is
+    kept; otherwise torch would turn the mask into numbers for each layer.
     """
     global _last_folded
     if _last_folded is None or _last_folded[0] is not mask:
@@ -70,7 +70,7 @@ AttentionMaskInterface.register(FOLDED, sdpa_mask)
 
 
 def _of_like_length(waiting: dict[int, list[int]]) -> list[list[int]]:
-    """The waiting rows in batches of similar length: see `PADDED`."""
+    """Group the waiting rows into batches of similar length (see `PADDED`)."""
     batches: list[list[int]] = []
     for row in sorted(waiting, key=lambda row: len(waiting[row])):
         if not batches or len(waiting[row]) > PADDED * len(waiting[batches[-1][0]]):
@@ -87,7 +87,7 @@ class KeptCache:
     """
 
     def __init__(self) -> None:
-        self.keys: list[Tensor] = []  # a layer: (rows, heads, positions, dimensions)
+        self.keys: list[Tensor] = []  # one per layer: (rows, heads, positions, dimensions)
         self.values: list[Tensor] = []
         self.rows: Tensor | None = None  # None: all of them, in order
         self.positions = torch.empty(0, 0, dtype=torch.long)
@@ -96,7 +96,7 @@ class KeptCache:
     def update(
         self, keys: Tensor, values: Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Called by an attention layer: keep what is new, return all that it attends to."""
+        """Called by an attention layer: store what is new, and return all that it attends to."""
         if layer_idx == len(self.keys):  # the first pass, over all rows
             self.keys.append(keys)
             self.values.append(values)
@@ -127,8 +127,8 @@ def without_adapter(model: Any) -> Any:
 
 
 class Writer:
-    """Reads and writes conversations with one causal model of `transformers` with full attention;
-    on a CPU that is set to `FOLDED`, and stays so. `eos` is the id that ends a turn.
+    """Reads and writes conversations with one causal `transformers` model with full attention. On a
+    CPU the model is switched to `FOLDED` attention for good. `eos` is the id that ends a turn.
     """
 
     def __init__(self, model: Any, temperature: float, turn_tokens: int, eos: int) -> None:
@@ -146,9 +146,9 @@ class Writer:
         streams: Sequence[Random] | None = None,
         grammars: Sequence[Turn] = (),
     ) -> None:
-        """Write conversations, from the ids of their prompts; `streams` (or torch) decide.
+        """Write conversations from the ids of their prompts; `streams`, or torch, give the draws.
 
-        `grammars` say what each may write in its turn; `answer` puts that of the next turn there.
+        `grammars` say what each may write in its turn; `answer` replaces them for the next turn.
         """
         self._cache = KeptCache()
         logits = self._read_prompts(prompts)
@@ -203,7 +203,7 @@ class Writer:
             logits = torch.cat(parts)
 
     def _choose(self, logits: Tensor, drawn: Sequence[float] | None) -> list[int]:
-        """The next token of each row of `logits`, by a uniform draw for each, or torch's."""
+        """Choose the next token of each row of `logits`, by a uniform draw each, or by torch's."""
         if not self.temperature:
             return logits.argmax(-1).tolist()
         shares = torch.softmax(logits.float() / self.temperature, -1)
@@ -237,7 +237,7 @@ class Writer:
 
     def _next(self, rows: list[int], tokens: list[int]) -> Tensor:
         """Logits after one more token in each of these rows."""
-        # All rows take part, which saves copying them: the others' are overwritten later.
+        # All rows take part, which saves copying; what the others get is overwritten later.
         at = torch.tensor(rows, device=self.device)
         ids = torch.full((len(self._length), 1), self.eos, device=self.device)
         ids[at, 0] = torch.tensor(tokens, device=self.device)

@@ -1,9 +1,9 @@
 """A language model behind an OpenAI-compatible endpoint, as a policy.
 
-Each conversation has its own thread, so a slow one delays no other. The `openai` client sends a
-request again where that may help, after the pause that `Retry-After` asks for. One that fails for
-good ends its episode, which then has an error and no score; a refused key or model ends the play.
-All that a server answers is data: its shape is checked, and nothing of it is evaluated.
+Each conversation has its own thread, so a slow one delays no other. The `openai` client retries a
+request if that may help, after the pause that `Retry-After` asks for. A request that fails for good
+ends its episode, which then has an error and no score; a refused key or model ends all play.
+Whatever a server answers is data: its shape is checked, and nothing in it is evaluated.
 """
 
 import os
@@ -34,12 +34,12 @@ from ..policy import BATCH, ConversationPolicy, EndpointError, Played, Tokens, U
 
 CONCURRENCY = 8  # conversations at once, unless asked otherwise
 TIMEOUT = 180.0  # seconds until an answer begins, and again until it is complete
-RETRIES = 20  # of a request; their pauses add up to two minutes, enough to restart a server
+RETRIES = 20  # per request; their pauses add up to two minutes, enough to restart a server
 PATIENCE = 600.0  # seconds after which a request is not sent again
 MOST_ANSWER = 4_000_000  # bytes of an answer that are read
 MOST_SHOWN = 300  # characters of an error that are kept
 UNUSABLE = {401: "check OPENAI_API_KEY", 404: "check the URL and the model's name"}
-# Calls in the syntax of a model, which the server should have parsed: <function=escalate>,
+# Calls in a model's own syntax, which the server should have parsed: <function=escalate>,
 # <|python_tag|>escalate.call(...), [escalate(team="sre")].
 UNPARSED = re.compile(
     rf"<function=|<\|python_tag\|>|\[TOOL_CALLS\]|\A[\s\[]*({'|'.join(ACTION_TYPES)})\("
@@ -86,8 +86,8 @@ class EndpointPolicy(ConversationPolicy):
     """A model behind an OpenAI-compatible endpoint.
 
     The key is in the environment variable `OPENAI_API_KEY`; local servers need none. With a
-    temperature each request has a seed of its own, made from `seed`. `TEXT` is the protocol for a
-    server that does not parse tools. `ValueError` for what is no URL.
+    temperature above 0, each request has a seed of its own, made from `seed`. `TEXT` is the
+    protocol for a server that does not parse tools. `ValueError` if `base_url` is not a URL.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class EndpointPolicy(ConversationPolicy):
     def play_each(
         self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
     ) -> Iterator[Played]:
-        """See `Policy.play_each`; all are opened in the calling thread."""
+        """See `Policy.play_each`; all episodes are opened in the calling thread."""
         opened, running = iter(episodes), 0
         stop = threading.Event()  # the caller wants no more
         ended: Queue[Played | BaseException] = Queue()
@@ -175,7 +175,7 @@ class EndpointPolicy(ConversationPolicy):
             raw = self._client.chat.completions.with_raw_response.create(model=self.name, **options)
         except OpenAIError as error:
             if isinstance(error, APIStatusError) and error.code == "tool_use_failed":
-                # The server could not read the model's call: it costs a step, as any such call.
+                # The server could not read the model's call: it costs a step, like any such call.
                 return {"role": "assistant", "content": CALL_TAG}, None
             if isinstance(error, APIStatusError) and error.status_code in UNUSABLE:
                 hint = UNUSABLE[error.status_code]
@@ -184,7 +184,7 @@ class EndpointPolicy(ConversationPolicy):
         return self._read(raw.content)
 
     def _read(self, content: bytes) -> tuple[Message, Tokens | None]:
-        """The message and the tokens of an answer; `EndpointError` for one that holds none."""
+        """The message and the tokens of an answer; `EndpointError` if it holds none."""
         try:
             answer = _Completion.model_validate_json(content)
         except ValidationError as error:
@@ -202,20 +202,20 @@ class EndpointPolicy(ConversationPolicy):
             return {"role": "assistant", "content": written.content or ""}, tokens
         self._parses = self._parses or bool(written.tool_calls)
         message = from_wire(written)
-        # Where the server has parsed calls before, this is the model's own mistake.
+        # If the server has parsed calls before, this is the model's own mistake.
         if not self._parses and _holds_a_call(message["content"]):
             raise EndpointError(NOT_PARSED)
         return message, tokens
 
     def _check(self, request: Any) -> None:
-        """Before each attempt at a request: end it where nobody waits for it any more."""
+        """Before each attempt at a request: give up if nobody waits for it, or after `PATIENCE`."""
         if self._request.stop.is_set():
             raise EndpointError("nobody waits for this episode any more")
         if time.monotonic() > self._request.until:
             raise EndpointError(f"no answer within {PATIENCE:g} seconds, in several attempts")
 
     def _bound(self, response: Any) -> None:
-        """Let an answer that begins take `timeout` seconds and `MOST_ANSWER` bytes, unpacked."""
+        """Limit an answer that has begun to `timeout` seconds and `MOST_ANSWER` unpacked bytes."""
         from httpx import ReadTimeout
 
         parts, until = response.iter_bytes, time.monotonic() + self._timeout
@@ -230,10 +230,10 @@ class EndpointPolicy(ConversationPolicy):
                     raise ReadTimeout(f"the answer took more than {self._timeout:g} seconds")
                 yield part
 
-        response.iter_bytes = bounded  # what the client reads the body by
+        response.iter_bytes = bounded  # the client reads the body through this
 
     def _reason(self, error: Exception) -> str:
-        """An error as a result keeps it: one printable line, not too long, without the key."""
+        """An error as a result keeps it: one printable line, not too long, and without the key."""
         cause = f" ({error.__cause__})" if error.__cause__ else ""
         text = self._shown(f"{type(error).__name__}: {error}{cause}")
         about_tools = text.startswith("BadRequestError") and "tool" in str(error).lower()

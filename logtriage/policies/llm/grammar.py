@@ -1,12 +1,12 @@
-"""Calls that exist: the tokens that a model may write next, in training and evaluation alike.
+"""Valid calls: the tokens that a model may write next, in training and evaluation alike.
 
-A turn is calls as the chat template writes them, or none, and its end; before them, a model with a
-token for `<tool_call>` may write text. An argument is a value that its tool allows in this
-incident, nothing follows what closes the incident, and no call is begun for which steps or tokens
-do not suffice. So no call is malformed, whatever the model is.
+A turn consists of any number of calls, as the chat template writes them, and its end. A model with
+a token for `<tool_call>` may write text before them. Every argument is a value that the tool allows
+in this incident, nothing follows the call that closes the incident, and no call begins that does
+not fit into the steps and tokens left. So no model can write a malformed call.
 
-An incident has some hundred calls, which are spelled out: a tree of the tokens that the tokenizer
-makes of each. A library's grammar (llguidance 1.9.1) lets a call be spelled in any tokens: an
+An incident has some hundred calls. They are kept as a tree of the tokens that the tokenizer makes
+of each. A library's grammar (llguidance 1.9.1) allows a call in any tokens that spell it: an
 untrained model wrote up to 197 in a turn for which 25 are enough.
 """
 
@@ -24,8 +24,8 @@ from ...play.actions import ACTION_ARGUMENTS, ALL_SERVICES, CHOICES
 from ...play.conversation import CALL_TAG, Message
 from ...play.tools import ToolSession
 
-# A logit of what may not be written: finite, also in fp16 and divided by a temperature, so that an
-# entropy is, too; its probability is exactly 0.
+# The logit of a token that may not be written. Its probability is exactly 0, but it is finite, even
+# in fp16 and divided by a temperature, so that entropies are finite, too.
 NEVER = -1e4
 CLOSING = ("resolve", "ignore")
 BLANK = "BLANK_{}"  # stands for the value of an argument
@@ -34,7 +34,7 @@ Allowed: TypeAlias = "list[int] | np.ndarray"  # ids that may come next
 
 
 def masked(logits: Tensor, allowed: Sequence[Allowed]) -> Tensor:
-    """Logits, (rows, vocabulary), with `NEVER` for all that a row's entry does not allow."""
+    """Return logits, (rows, vocabulary), with `NEVER` for tokens that are not allowed in a row."""
     kept = np.zeros(logits.shape, dtype=bool)
     for row, ids in zip(kept, allowed, strict=True):
         row[ids] = True
@@ -43,16 +43,16 @@ def masked(logits: Tensor, allowed: Sequence[Allowed]) -> Tensor:
 
 @dataclass(slots=True)
 class Node:
-    """A place in the calls of an incident: what may come next, and where that leads."""
+    """A place in the tree of an incident's calls: what may come next, and where it leads."""
 
-    next: dict[int, Self] = field(default_factory=dict)  # none: the call is whole
+    next: dict[int, Self] = field(default_factory=dict)  # empty: the call is complete
     longest: int = 0  # tokens to the end of the longest call from here
     closes: bool = False  # whether the incident is over after this call
 
 
 class TurnGrammar:
-    """The turns that a tokenizer's chat template can write; `ValueError` for one that does not put
-    `<tool_call>` before a call and one token between two, or has a thought before all.
+    """The turns that a tokenizer's chat template can write. `ValueError` if it does not put
+    `<tool_call>` before a call and one token between two, or starts turns with a thought.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -71,7 +71,7 @@ class TurnGrammar:
         special = {*tokenizer.all_special_ids}
         vocabulary = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
         text = [i for i, one in enumerate(vocabulary) if "<" not in one and i not in special]
-        # What may come in text, without room for a call and with it.
+        # Ids that may come in text, without room for a call and with it.
         self.text = np.array([*text, self.end]), np.array([*text, self.end, *tag])
         self.writes_text = len(tag) == 1
         self.calls = lru_cache(maxsize=64)(self._calls)
@@ -99,7 +99,7 @@ class TurnGrammar:
         return self._ids([_filled(self._forms[name], ACTION_ARGUMENTS[name], values)])[0]
 
     def _written(self, *names: str) -> str:
-        """What the template makes of these calls, with a blank for each value."""
+        """The text that the template makes of these calls, with a blank for each value."""
         calls = [
             {"name": name, "arguments": {one: BLANK.format(one) for one in ACTION_ARGUMENTS[name]}}
             for name in names
@@ -115,14 +115,14 @@ class TurnGrammar:
 
 
 def _filled(form: str, arguments: Sequence[str], values: Sequence[str]) -> str:
-    """A call with its values in the place of the blanks."""
+    """Fill the blanks of a call with values."""
     for argument, value in zip(arguments, values, strict=True):
         form = form.replace(BLANK.format(argument), json.dumps(value, ensure_ascii=False)[1:-1])
     return form
 
 
 def writes_as_qwen(tokenizer: Any) -> bool:
-    """Whether a tokenizer's template writes calls as a `TurnGrammar` has them."""
+    """Whether a tokenizer's template writes calls in the form that `TurnGrammar` needs."""
     try:
         TurnGrammar(tokenizer)
     except ValueError:
@@ -131,10 +131,10 @@ def writes_as_qwen(tokenizer: Any) -> bool:
 
 
 class Turn:
-    """One turn being written: `next` says what may come, `add` takes what came.
+    """One turn being written: `next` says which tokens may come, `add` takes the one that came.
 
     Attributes:
-        allowed: what `next` has said, for each token.
+        allowed: what `next` has returned, for each token.
     """
 
     def __init__(self, grammar: TurnGrammar, session: ToolSession, tokens: int) -> None:
@@ -164,7 +164,7 @@ class Turn:
         return found
 
     def add(self, token: int) -> None:
-        """Go on by a token that was allowed."""
+        """Advance by a token that was allowed."""
         self.left -= 1
         if self._place is None:
             self._place = self.calls.next.get(token)  # None for text and the end
@@ -174,5 +174,5 @@ class Turn:
             self.steps -= 1
 
     def _fitting(self, room: int) -> list[int]:
-        """How a call may begin that has so many tokens at most."""
+        """First tokens after which every call fits into `room` tokens."""
         return [token for token, node in self.calls.next.items() if node.longest < room]

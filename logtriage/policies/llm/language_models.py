@@ -1,6 +1,6 @@
 """A causal language model in memory as a policy: it plays many episodes at once.
 
-What it wrote is never tokenized again: only what is between two turns comes from its chat template.
+Its own turns are never tokenized again: the chat template renders only what is between two turns.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ..policy import BATCH, MAX_TURNS, Played, Policy, Tokens, seed_of
 if TYPE_CHECKING:
     from .grammar import Allowed
 
-TURN_TOKENS = 128  # new tokens of a turn; five calls of the embedded model need 24, of Qwen 110
-SENTINEL = "SENTINEL"  # an assistant's turn, to be found in what a template renders
+TURN_TOKENS = 128  # most new tokens per turn; five calls take 24 in the embedded model, 110 in Qwen
+SENTINEL = "SENTINEL"  # stands for an assistant's turn, to find it in rendered text
 
 
 class NativeChat:
-    """Messages to token ids and back, by a template with tools that TRL can parse; `end` is the id
-    that ends a turn.
+    """Converts messages to token ids and back, by a template with tools that TRL can parse; `end`
+    is the id that ends a turn.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -50,7 +50,7 @@ class NativeChat:
         return message
 
     def answers(self, answers: list[Message], ended: bool) -> list[int]:
-        """Ids up to the model's next turn, from the end of the last, unless it `ended` that."""
+        """Ids up to the model's next turn, led by the end of its last one unless that `ended`."""
         stem, end = self._stem(answers[0]["name"])
         return self._ids_of(stem + answers)[end + 1 if ended else end :]
 
@@ -62,8 +62,8 @@ class NativeChat:
         )
 
     def _stem(self, name: str) -> tuple[list[Message], int]:
-        """A minimal conversation, whose last turn calls `name`, and the place of that turn's end
-        among its ids: with answers, the template puts after it what is between two turns.
+        """A minimal conversation whose last turn calls `name`, and the index of that turn's end in
+        its ids. If answers are added, the ids after the index are those between two turns.
         """
         if name not in self._stems:
             call = {"type": "function", "function": {"name": name, "arguments": {}}}
@@ -77,8 +77,8 @@ class NativeChat:
 
 
 class TextChat:
-    """The same with tools as text, by any template with a user and an assistant; `end` is the first
-    special id after a turn.
+    """The same with tools as text, for any template with a user and an assistant; `end` is the
+    first special id after a turn.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -88,7 +88,7 @@ class TextChat:
         self.end = next((one for one in after if one in special), tokenizer.eos_token_id)
 
     def prompt(self, messages: list[Message]) -> list[int]:
-        """Ids of an opening; a template without a system prompt has it in the user's message."""
+        """Ids of an opening; if a template has no system prompt, the user's message includes it."""
         from jinja2 import TemplateError
 
         try:
@@ -109,7 +109,7 @@ class TextChat:
         return after[after.index(self.end) + 1 :] if ended and self.end in after else after
 
     def _after(self, answers: list[Message]) -> list[int]:
-        """Ids of all between a turn and the next, with these messages between them."""
+        """Ids of everything between two turns that have these messages between them."""
         turn = {"role": "assistant", "content": SENTINEL}
         text = self._rendered([{"role": "user", "content": "go"}, turn, *answers], tokenize=False)
         return self.tokenizer.encode(text.partition(SENTINEL)[2], add_special_tokens=False)
@@ -136,7 +136,7 @@ class Conversation:
         self.own += [own] * len(ids)
 
     def tokens(self) -> Tokens:
-        """What it cost: each turn reads all that is before it."""
+        """The tokens it cost; each turn reads everything before it."""
         starts = [at for at, own in enumerate(self.own) if own and not (at and self.own[at - 1])]
         return Tokens(sum(len(self.prompt) + at for at in starts), sum(self.own))
 
@@ -145,12 +145,12 @@ class LanguageModelPolicy(Policy):
     """A causal language model of `transformers`, whose tokenizer has a chat template.
 
     Args:
-        temperature: 0 for greedy, else of sampling. Each attempt at an incident has its own random
-            stream, so what is sampled does not depend on the batch.
-        turn_tokens: most new tokens of a turn.
-        completion_tokens: most of an episode, answers included; None for no bound.
-        protocol: `TEXT` for a template that has no tools.
-        constrained: only calls that exist are written (see `grammar`); for `NATIVE` only.
+        temperature: sampling temperature; 0 for greedy. Each attempt at an incident has its own
+            random stream, so what is sampled does not depend on the batch.
+        turn_tokens: most new tokens per turn.
+        completion_tokens: most tokens after the opening, answers included; None for no limit.
+        protocol: `TEXT` for a template without tools.
+        constrained: whether only valid calls can be written (see `grammar`); for `NATIVE` only.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class LanguageModelPolicy(Policy):
     def play_each(
         self, episodes: Iterable[BaseEpisode], batch: int = BATCH, attempt: int = 0
     ) -> Iterator[Played]:
-        """See `Policy.play_each`; those that are played at once end together."""
+        """See `Policy.play_each`; the episodes of one batch end together."""
         opened = iter(episodes)
         while together := list(islice(opened, batch)):
             began = time.perf_counter()
@@ -195,16 +195,16 @@ class LanguageModelPolicy(Policy):
     def converse(
         self, sessions: Sequence[ToolSession], streams: Sequence[Random] | None = None
     ) -> list[Conversation]:
-        """Play sessions, just opened, to where the model leaves them; their episodes may be open.
+        """Play newly opened sessions until the model stops; their episodes may still be open.
 
-        `streams` decide what is sampled in each session; None for torch's random state.
+        `streams` determine what is sampled in each session; None for torch's random state.
         """
         from .decoder import Writer
         from .grammar import Turn
 
         conversations, eos = self._opened(sessions), self._chat.end
         # Many turns are equal, and their meaning does not depend on the prompt, which always ends
-        # the same.
+        # in the same way.
         parsed: dict[tuple[int, ...], Message] = {}
         grammar = self.grammar
         grammars = [Turn(grammar, one, self.turn_tokens) for one in sessions] if grammar else []

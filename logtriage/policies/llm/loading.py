@@ -9,8 +9,8 @@ from typing import Any
 
 from ...play.conversation import NATIVE, TEXT, Protocol
 
-# Models of a hub to the same weights in 4 bit, quantised by Unsloth. Training and evaluation in 4
-# bit start from these: quantising the whole ones again would give other weights.
+# Maps models of a hub to the same weights in 4 bit, quantised by Unsloth. Training and evaluation
+# in 4 bit start from these, because quantising the whole models again would give other weights.
 QUANTISED = {
     f"Qwen/Qwen2.5-{size}-Instruct": f"unsloth/Qwen2.5-{size}-Instruct-unsloth-bnb-4bit"
     for size in ("0.5B", "1.5B", "3B", "7B")
@@ -19,9 +19,9 @@ QUANTISED |= {"Qwen/Qwen3-4B-Instruct-2507": "unsloth/Qwen3-4B-Instruct-2507-uns
 # The embedded agent that is in the package, and the base that it was trained from.
 AGENT = Path(__file__).parents[2] / "agent"
 SHIPPED = {"agent": AGENT / "trained", "base": AGENT / "base"}
-WHOLE = {quantised.lower(): whole for whole, quantised in QUANTISED.items()}  # Unsloth writes lower
-# How TRL's template prints a tool, and the same without `return`, which says the same of every tool
-# of ours, and which Qwen's own schemas do not have. Tools are read, and paid for, at every turn.
+WHOLE = {quantised.lower(): whole for whole, quantised in QUANTISED.items()}  # Unsloth lowers them
+# How TRL's template prints a tool, and the same without `return`, which is equal for all our tools
+# and absent from Qwen's own schemas. Tools are read, and paid for, at every turn.
 WHOLE_SCHEMA = "{{- tool | tojson }}"
 SHORT_SCHEMA = """\
 {%- set whole = tool.function %}
@@ -32,17 +32,17 @@ SHORT_SCHEMA = """\
 
 
 def located(source: str | Path) -> str | Path:
-    """The folder of a model that is in the package; whatever else it is named by as it is."""
+    """Return the folder of a model that is in the package; return any other source as it is."""
     return SHIPPED.get(str(source), source)
 
 
 def quantised_name(source: str | Path) -> str:
-    """Where a model's weights in 4 bit are; the model itself where they are made from it."""
+    """Where a model's weights in 4 bit are; the model itself if they are made from it."""
     return QUANTISED.get(str(source), str(source))
 
 
 def runnable(source: str | Path, load_in_4bit: bool) -> tuple[str, bool]:
-    """Name and precision (whether 4 bit) in which this machine can run a model."""
+    """The name and precision (whether 4 bit) with which a model can run on this machine."""
     import torch
 
     name = str(source).lower()
@@ -55,9 +55,9 @@ def runnable(source: str | Path, load_in_4bit: bool) -> tuple[str, bool]:
 def load_language_model(
     source: str | Path, load_in_4bit: bool = False, adapter: str | Path | None = None
 ) -> tuple[Any, Any]:
-    """Load (model, tokenizer) from a folder or a hub; `ValueError` where that cannot be.
+    """Load (model, tokenizer) from a folder or a hub; `ValueError` if that fails.
 
-    `load_in_4bit` takes weights in NF4 (see `QUANTISED`), or quantises them by bitsandbytes; it
+    `load_in_4bit` loads weights in NF4 (see `QUANTISED`), or quantises with bitsandbytes; it
     needs an NVIDIA GPU. `adapter` is a LoRA adapter to put on top.
     """
     model, tokenizer = _loaded(source, load_in_4bit, adapter)
@@ -70,8 +70,8 @@ def load_player(
     adapter: str | Path | None = None,
     protocol: Protocol = NATIVE,
 ) -> tuple[Any, Any, Protocol]:
-    """`load_language_model` for any model that can chat, with the protocol: `TEXT` where TRL does
-    not know the chat template, and so could not parse calls.
+    """`load_language_model` for any model that can chat. Also returns the protocol, which is `TEXT`
+    if TRL does not know the chat template and so could not parse calls.
     """
     model, tokenizer = _loaded(source, load_in_4bit, adapter)
     if not tokenizer.chat_template:
@@ -80,7 +80,7 @@ def load_player(
         return model, tokenizer, TEXT
     try:
         parsing = with_tool_calls(tokenizer, qwen=is_qwen(model, tokenizer))
-    except ValueError:  # TRL's, for a template that it does not know
+    except ValueError:  # raised by TRL for a template that it does not know
         return model, tokenizer, TEXT
     return model, parsing, NATIVE
 
@@ -126,8 +126,8 @@ def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) 
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Turn all that these libraries raise for what cannot be loaded into one `ValueError`, but a
-    GPU's memory that is full.
+    """Turn whatever these libraries raise when loading fails into one `ValueError`, except when a
+    GPU is out of memory.
     """
     import torch
     from safetensors import SafetensorError
@@ -146,7 +146,7 @@ def explained(name: str) -> Iterator[None]:
 
 
 def computed_in_half(config: Any) -> Any:
-    """A config of quantised weights that computes in fp16: a T4 only emulates bf16."""
+    """Make the config of quantised weights compute in fp16, because a T4 only emulates bf16."""
     quantisation = getattr(config, "quantization_config", None)
     if quantisation is not None:
         config.quantization_config = {**quantisation, "bnb_4bit_compute_dtype": "float16"}
@@ -154,8 +154,8 @@ def computed_in_half(config: Any) -> Any:
 
 
 def is_qwen(model: Any, tokenizer: Any) -> bool:
-    """Whether a model is Qwen2's, or a Qwen3 that never thinks: 2507's Instruct, by its name, or by
-    its template where it was merged into a folder of another name. Unsloth's template has thoughts.
+    """Whether a model is a Qwen2, or a Qwen3 that never thinks: Instruct-2507. That one is known by
+    its name, as Unsloth's template has thoughts, or in a renamed merged folder by its template.
     """
     kind, name = model.config.model_type, str(model.config.name_or_path).lower()
     thinks = "<think>" in str(tokenizer.chat_template) and "instruct-2507" not in name
@@ -163,17 +163,17 @@ def is_qwen(model: Any, tokenizer: Any) -> bool:
 
 
 def with_tool_calls(tokenizer: Any, qwen: bool = True) -> Any:
-    """The tokenizer, able to parse tool calls; `ValueError` for a template that TRL does not know.
+    """Make a tokenizer parse tool calls; `ValueError` for a template that TRL does not know.
 
-    `qwen`: take TRL's own Qwen2.5 template, whose text is that of Qwen3-4B-Instruct-2507, too; it
-    prints the tools short, except for the embedded model, which has learned to read them whole.
+    `qwen` uses TRL's own Qwen2.5 template, which renders the same text as Qwen3-4B-Instruct-2507's.
+    It prints tools in short, except for the embedded model, which has learned to read them whole.
     """
     from transformers import PreTrainedTokenizerFast
     from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
 
     if qwen:
         tokenizer.chat_template = qwen2_5_chat_template
-    tokenizer = add_response_schema(tokenizer)  # TRL knows a template by its text: shorten it after
+    tokenizer = add_response_schema(tokenizer)  # TRL knows a template by its text: shorten it later
     if qwen and type(tokenizer) is not PreTrainedTokenizerFast:
         tokenizer.chat_template = tokenizer.chat_template.replace(WHOLE_SCHEMA, SHORT_SCHEMA)
     return tokenizer
