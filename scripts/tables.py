@@ -397,7 +397,7 @@ def confidence_table() -> str:
 
 
 def cost_table() -> str:
-    """Hours and memory of runs on a GPU, as `train.cost` computes them."""
+    """Hours and memory of runs on a T4, as `train.cost` computes them."""
     rows = []
     for preset in COSTED:
         config = make_config(preset)
@@ -405,7 +405,6 @@ def cost_table() -> str:
         rows.append(
             {
                 "preset": f"`{preset}`",
-                "GPU": T4.name,
                 "steps x episodes": f"{config.steps} x {config.episodes}",
                 "hours": str(run.hours),
                 "GiB": f"{run.gib} of {T4.gib:g}",

@@ -90,7 +90,6 @@ def known_model(name: str) -> Model:
 
 
 class KnownGpu(NamedTuple):
-    name: str
     gib: float  # memory that a program can use
     tflops: Range  # of matrix products in 16 bit
     # Seconds of a decode step of Qwen2.5-3B. It waits for kernels, so it grows with the layers.
@@ -100,7 +99,7 @@ class KnownGpu(NamedTuple):
 # Memory: the data sheet's, less what the driver keeps. Products: a quarter to two fifths of the
 # data sheet's dense peak in 16 bit (65). Decode steps: assumed; the upper end lies within the 110
 # to 340 ms that TRL's own T4 table scales to (docs/t4.md).
-T4 = KnownGpu("T4", 14.6, Range(15, 25), Range(0.055, 0.210))
+T4 = KnownGpu(14.6, Range(15, 25), Range(0.055, 0.210))
 
 
 class Estimate(NamedTuple):
