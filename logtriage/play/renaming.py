@@ -1,9 +1,10 @@
 """Services under other names, for an agent that has learned no names of services.
 
 Such an agent reads and calls each service by its path from where users enter: `edge`, its callees
-`app-1` and `app-2`, theirs `app-2-1` or `db-2-1-3`. The numbers are shuffled for each incident and
-say nothing else. A service with several callers is named by the shortest path to it, or by the
-first of equally short ones.
+`app-a1` and `app-a2`, theirs `app-a2-b1` or `db-a2-b2`. The letter is the level, so each part of a
+name belongs to one level. The numbers are shuffled for each incident and say nothing else. A
+service with several callers is named by the shortest path to it, or by the first of equally short
+ones.
 
 The world's text stays as it is: `tools.ToolSession` translates what the agent reads and calls. In a
 log line, only the names of the service that printed it, its callees and its callers are replaced,
@@ -14,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from random import Random
+from string import ascii_lowercase
 from typing import Any, TypeVar
 
 from ..world.call_graph import UNKNOWN_KIND, CallGraph
@@ -32,6 +34,8 @@ KIND_WORDS = {
     "queue": "queue",
     UNKNOWN_KIND: "service",
 }
+# Which form of path names a model has learned, in its configuration.
+NAMING = "letter per level"
 NAMED = ("service", "caller", "callee")  # fields of an observation's rows that hold service names
 
 
@@ -56,9 +60,14 @@ def path_names(graph: CallGraph, seed: str) -> dict[str, str]:
                     reached.append(callee)
     common = int(roots == 1)  # a number that all names share says nothing
     return {
-        name: "-".join([KIND_WORDS[graph.service(name).kind], *map(str, path[common:])])
+        name: "-".join([KIND_WORDS[graph.service(name).kind], *_steps(path[common:])])
         for name, path in paths.items()
     }
+
+
+def _steps(path: tuple[int, ...]) -> list[str]:
+    """Write each number of a path behind the letter of its level; after 26 levels `a` follows."""
+    return [f"{ascii_lowercase[level % 26]}{number}" for level, number in enumerate(path)]
 
 
 def incident_names(episode: BaseEpisode) -> dict[str, str]:
@@ -67,8 +76,16 @@ def incident_names(episode: BaseEpisode) -> dict[str, str]:
 
 
 def names_for(config: dict[str, Any]) -> Names | None:
-    """How a model with this configuration names services; None if it uses their real names."""
-    return incident_names if config.get("path_names") else None
+    """How a model with this configuration names services; None if it uses their real names.
+    `ValueError` if it has learned another form of path names.
+    """
+    naming = config.get("path_names")
+    if naming not in (None, NAMING):
+        raise ValueError(
+            f"this model has learned another form of path names ({naming!r}, not {NAMING!r}), and "
+            "would not find its way; train it again"
+        )
+    return incident_names if naming else None
 
 
 def renamed_graph(graph: Graph, names: Mapping[str, str]) -> Graph:

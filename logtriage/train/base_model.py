@@ -28,7 +28,7 @@ from ..bench.runs import locked, weights_digest, write_text
 from ..play.actions import ACTION_ARGUMENTS
 from ..play.conversation import Message
 from ..play.observation import SYSTEM_PROMPT, TABLE_HEADER
-from ..play.renaming import KIND_WORDS
+from ..play.renaming import KIND_WORDS, NAMING
 from ..play.tools import tool_schemas
 from ..policies.llm.loading import load_language_model, with_tool_calls
 from ..world.call_graph import TEAMS
@@ -43,13 +43,13 @@ LEARNING_RATE, EXPERT_RATE = 0.02, 0.01  # peaks; see `supervised.train_on`
 
 VOCABULARY = 3000  # tokens, before the fixed pieces
 TOKENIZER_EXAMPLES = 400  # the tokenizer is trained on so many drills and novice episodes
-# No token crosses the border of a piece. A path name is a kind and numbers.
-KIND = "|".join(KIND_WORDS.values())
+# No token crosses the border of a piece. A path name is a kind and steps, such as `-a2`.
+KIND, STEP = "|".join(KIND_WORDS.values()), "-[a-z][0-9]+"
 PIECES = "|".join(
     [
         "step [0-9]+ of [0-9]+",
-        rf"[ \n]?(?<![a-z0-9-])(?:{KIND})(?=(?:-[0-9]+)*(?![a-z0-9-]))",
-        r"(?<=[a-z0-9])-[0-9]+",
+        rf"[ \n]?(?<![a-z0-9-])(?:{KIND})(?=(?:{STEP})*(?![a-z0-9-]))",
+        rf"(?<=[a-z0-9]){STEP}",
         r"\n[A-Z]* ?",  # a line start with its level
         f" ?(?:{'|'.join(remedy for remedy in REMEDIES if '-' in remedy)})(?![a-z0-9-])",
         # A figure of two digits: the digits, then its zeros with the unit.
@@ -60,6 +60,9 @@ PIECES = "|".join(
         " ",
     ]
 )
+
+# Steps that are a token however rare: nearly all that call graphs of 30 services have.
+STEPS = [f"-{level}{number}" for level in "abcdef" for number in range(1, 9)]
 
 Log = list[dict[str, Any]]  # rows of losses
 Made = tuple[Any, Any]  # a model and its tokenizer
@@ -109,7 +112,9 @@ def _texts(examples: int) -> Iterator[str]:
 
 
 def _fixed_pieces(tokenizer: Any) -> list[str]:
-    """Text that never varies: prompts, tool schemas, headers, and calls without their values."""
+    """Text that never varies: prompts, tool schemas, headers, calls without their values, and the
+    steps of path names.
+    """
     prompt = tokenizer.apply_chat_template(
         [{"role": "system", "content": SYSTEM_PROMPT}], tools=tool_schemas(), tokenize=False
     )
@@ -138,7 +143,7 @@ def _fixed_pieces(tokenizer: Any) -> list[str]:
             pieces += [f'", "{argument}": "' for argument in arguments[1:]]
         else:
             pieces.append(start + "}}\n</tool_call>")
-    return [*pieces, '"}}\n</tool_call>']
+    return [*pieces, '"}}\n</tool_call>', *STEPS]
 
 
 # -- the model -------------------------------------------------------------------------------------
@@ -171,8 +176,8 @@ def build_base(
     seed: int = 0,
     hidden: int = 128,
     layers: int = 4,
-    drills: int = 10_000,
-    novices: int = 5500,
+    drills: int = 20_000,
+    novices: int = 10_000,
 ) -> Path:
     """Build the base model and save it with its tokenizer and `base.json` (settings, seconds,
     losses). A finished folder is returned as it is; `ValueError` if it holds another base.
@@ -200,7 +205,7 @@ def build_base(
         torch.manual_seed(seed)
         tokenizer = build_tokenizer()
         model = new_model(tokenizer, hidden, layers)
-        model.config.path_names = True
+        model.config.path_names = NAMING
         schemas = tool_schemas()
         reading = [encode(tokenizer, drill(i), None) for i in range(drills)]
         triage = [encode(tokenizer, novice_episode(i), schemas) for i in range(novices)]

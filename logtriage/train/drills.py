@@ -42,10 +42,10 @@ DRILL_PROMPT = "Read what the cluster prints and say what it means."
 # Kind of drill to its share and its number of questions.
 KINDS = {
     "lines": (0.42, 8),
-    "blocks": (0.25, 4),
+    "blocks": (0.21, 4),
     "edges": (0.06, 8),
     "opening": (0.04, 1),
-    "graph": (0.06, 6),
+    "graph": (0.1, 6),
     "slow": (0.1, 5),
     "rounds": (0.07, 0),
 }
@@ -56,11 +56,11 @@ SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
 PLAIN_SHARE = 0.4  # of examples; the others vary in one of these ways, equally often
 VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
 REWORDED = 0.6  # of questions about lines: there are many words, and drills are cheap
-# Noise on log lines in varied wording, on the track `expert`: the share of lines that stay clear;
+# Noise on log lines in varied wording, in episodes that are imitated: the share of lines that stay clear;
 # in the others, of unknown and of missing words; of lines of chatter without any known word.
 CLEAR_LINES, UNKNOWN_WORDS, MISSING_WORDS, UNKNOWN_LINES = 0.5, 0.2, 0.2, 0.3
 CHATTER, PUNCTUATION = ("normal", "benign"), ",.:;()'\""
-GRAPH_SIZES = (5, 24)  # services of a random call graph: prompts grow with them
+GRAPH_SIZES = (5, 30)  # services of a random call graph
 
 
 def open_varied(task: str | Task, split: str, index: int) -> Episode:
@@ -236,7 +236,7 @@ def novice_episode(index: int) -> list[Message]:
     random = Random(f"novice/{index}")
     task = draw_task(random, EPISODE_SHARES)
     episode = open_varied(task, "train", NOVICE_INDEX + index)
-    return transcript(NovicePolicy(random), ToolSession(episode, incident_names))
+    return transcript(NovicePolicy(random), NoisySession(episode))
 
 
 class NoisySession(ToolSession):
@@ -284,8 +284,8 @@ def noisy(line: str, kept: Container[str], random: Random) -> str:
 def varied_words() -> list[str]:
     """All words of the varied wording that have three letters or more."""
     sections = (section for book in VARIED_BOOKS.values() for section in book.values())
-    found = (re.findall("[A-Za-z]{3,}", one) for section in sections for one in section)
-    return sorted({*chain.from_iterable(found)})
+    texts = (re.sub(r"{\w+}", " ", one) for section in sections for one in section)
+    return sorted({*chain.from_iterable(re.findall("[A-Za-z]{3,}", text) for text in texts)})
 
 
 def expert_episode(index: int) -> list[Message]:
