@@ -7,8 +7,9 @@
    generated for their cost and then replaced (see `follow_script`): the longest episodes that the
    preset allows.
 
-Each case runs in a process of its own, which takes its GPU for a T4 (see `as_a_t4`). This does not
-prove that kernels compiled for a T4 work, or how fast a T4 is: seconds are this GPU's.
+Each case runs in a process of its own, which takes its GPU for a T4 (see `as_a_t4`); a GPU that has
+the memory of several runs several at once. This does not prove that kernels compiled for a T4 work,
+or how fast a T4 is: seconds are this GPU's, and shared.
 
 The results are in results/gpu: `small.json`, `memory.csv` (one row per case), and `config.json`
 (versions, commit, machine, driver).
@@ -16,10 +17,12 @@ The results are in results/gpu: `small.json`, `memory.csv` (one row per case), a
 
 import json
 import math
+import os
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import files
 from importlib.util import find_spec
@@ -27,6 +30,7 @@ from itertools import cycle
 from pathlib import Path
 from statistics import mean
 from typing import Any
+from unittest.mock import patch
 
 import pandas as pd
 import torch
@@ -69,33 +73,50 @@ def as_a_t4(training: bool = False) -> None:
     """Let this process take its GPU for a T4: torch may use only as much memory, and has no bf16
     and no attention by FlashAttention or cuDNN. Without a GPU nothing is done.
 
-    Unsloth goes by the compute capability, everyone else by `is_bf16_supported`. The limit is on
-    what torch allocates; CUDA's own memory (`outside_gib`) comes on top.
+    Everyone asks `is_bf16_supported`. Unsloth goes by the compute capability, once, when it is
+    imported; Triton must know the GPU's own, for which it compiles. The limit is on what torch
+    allocates; CUDA's own memory (`outside_gib`) comes on top.
     """
     if not torch.cuda.is_available():
         return
     torch.cuda.is_bf16_supported = lambda including_emulation=True: False
-    torch.cuda.get_device_capability = lambda device=None: CAPABILITY
     torch.backends.cuda.enable_flash_sdp(False)
     torch.backends.cuda.enable_cudnn_sdp(False)
     if training:
-        import unsloth  # noqa: F401  (it says how torch allocates, which is heard only once)
+        from triton.runtime import driver
+
+        driver.active.get_current_target()
+        with patch.object(torch.cuda, "get_device_capability", lambda device=None: CAPABILITY):
+            import unsloth  # noqa: F401  (it says how torch allocates, which is heard only once)
     whole = torch.cuda.get_device_properties(0).total_memory
     torch.cuda.set_per_process_memory_fraction(min(1.0, T4.gib * GIB / whole))
 
 
 def memory() -> dict[str, float | None]:
-    """Peak GiB reserved and allocated by torch in this process, and GiB that is taken outside of
-    torch by whoever uses the GPU, which should be nobody else. None without a GPU.
+    """Peak GiB reserved and allocated by torch in this process, and GiB that the process takes
+    outside of torch, such as for CUDA's own code. None if that is not known.
     """
     if not torch.cuda.is_available():
         return dict.fromkeys(("reserved_gib", "allocated_gib", "outside_gib"))
-    free, whole = torch.cuda.mem_get_info()
+    reserved, taken = torch.cuda.memory_reserved(), taken_gib().get(os.getpid())
     return {
         "reserved_gib": round(torch.cuda.max_memory_reserved() / GIB, 2),
         "allocated_gib": round(torch.cuda.max_memory_allocated() / GIB, 2),
-        "outside_gib": round((whole - free - torch.cuda.memory_reserved()) / GIB, 2),
+        "outside_gib": None if taken is None else round(taken - reserved / GIB, 2),
     }
+
+
+def ask_driver(what: str) -> list[list[str]]:
+    """The rows, split at commas, that `nvidia-smi` answers to a query."""
+    asked = ["nvidia-smi", f"--query-{what}", "--format=csv,noheader,nounits"]
+    answer = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    return [line.split(", ") for line in answer.splitlines()]
+
+
+def taken_gib() -> dict[int, float]:
+    """GiB of the GPU that each process takes, by its id, as far as the driver tells."""
+    rows = ask_driver("compute-apps=pid,used_memory")
+    return {int(pid): int(mib) / 1024 for pid, mib in rows if mib.isdigit()}
 
 
 # -- a model that has learned nothing, and what it is made to say --------------------------------
@@ -285,20 +306,37 @@ def prove_memory(
     """
     base = folder / "model"
     apart(random_model, shape, base)
-    rows = []
-    for incidents, group in steps:
+
+    def train_row(incidents: int, group: int) -> dict[str, Any]:
         sizes = {**STEPS, "incidents": incidents, "group": group, **changes}
         config = make_config("recommended", model=str(base), **sizes)
         row = trained(config, folder / f"{incidents}x{group}", scripted=True)
         computed = estimate(config, model=shape)
         row |= {"computed_gib": str(computed.gib), "computed_seconds": str(computed.step_seconds)}
-        rows.append({"case": "train", "episodes": incidents * group, **row})
-    config = make_config("recommended", model=str(base), **changes)
-    for batch in batches:
+        return told({"case": "train", "episodes": incidents * group, **row})
+
+    def evaluate_row(batch: int) -> dict[str, Any]:
+        config = make_config("recommended", model=str(base), **changes)
         row = apart(evaluated, config, batch)
         gib = estimate(config, held_out=1, batch=batch, model=shape).gib
-        rows.append({"case": "evaluate", "episodes": batch, **row, "computed_gib": str(gib)})
-    return pd.DataFrame(rows)
+        return told({"case": "evaluate", "episodes": batch, **row, "computed_gib": str(gib)})
+
+    def told(row: dict[str, Any]) -> dict[str, Any]:
+        print(json.dumps(row), flush=True)
+        return row
+
+    with ThreadPoolExecutor(cases_at_once()) as pool:
+        rows = [pool.submit(train_row, *sizes) for sizes in steps]
+        rows += [pool.submit(evaluate_row, batch) for batch in batches]
+        return pd.DataFrame([row.result() for row in rows])
+
+
+def cases_at_once() -> int:
+    """How many cases the memory of this GPU holds, each with a T4's and what CUDA takes besides."""
+    if not torch.cuda.is_available():
+        return 1
+    whole = torch.cuda.get_device_properties(0).total_memory / GIB
+    return max(1, int(whole // (T4.gib + 1)))
 
 
 def main() -> None:
@@ -307,8 +345,7 @@ def main() -> None:
         raise SystemExit("there is no NVIDIA GPU here: run `make gpu` on a machine that has one")
     if find_spec("unsloth") is None:
         raise SystemExit("Unsloth is not installed: pip install -r requirements-gpu.txt")
-    asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    driver = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[0]
+    driver = ask_driver("gpu=driver_version")[0][0]
     record = {**apart(environment_record), "driver": driver, "memory_limit_gib": T4.gib}
     config = make_config("recommended", model=str(located("base")), **SMALL)
     (ROOT / "runs").mkdir(exist_ok=True)

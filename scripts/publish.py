@@ -86,18 +86,13 @@ def ship(run: Path) -> None:
 
 
 def collect(runs: Path) -> None:
-    """Publish every seed of all tracks, in place of what was published, and all finished sweeps. If
-    something is missing, `SystemExit` is raised before anything is changed. If there are no runs,
-    what is published stays.
+    """Publish the seeds of every track that has runs, in place of what was published of it, and all
+    finished sweeps. The novice's first seed becomes the agent of the package. What has no runs
+    stays as published. `SystemExit` is raised, and nothing changed, if a run is not finished.
     """
     seeds = {track: seeds_of(runs.resolve() / track) for track in TRACKS}
-    if not any(seeds.values()):
-        print(f"{runs} holds no run of a track: what is published stays")
-        return
     try:
-        for track, found in seeds.items():
-            if not found:
-                raise FileNotFoundError(f"{runs / track} holds no seed; run `make seeds` first")
+        for found in filter(None, seeds.values()):
             for run in found:
                 if (run / "model").exists():  # what a sweep does not play, unless it is there
                     evaluate_splits(run)
@@ -109,10 +104,14 @@ def collect(runs: Path) -> None:
     except (FileNotFoundError, ValueError) as error:
         raise SystemExit(f"error: {error}") from None
     for track, found in seeds.items():
+        if not found:
+            print(f"{runs / track} holds no run: what is published stays")
+            continue
         shutil.rmtree(RESULTS / track, ignore_errors=True)
         for run in found:
             publish(run, RESULTS / track)
-    ship(seeds["novice"][0])
+    if seeds["novice"]:
+        ship(seeds["novice"][0])
     # The tracks' own sweeps, whose runs lie in `runs` itself, are published run by run.
     for record in runs.glob("*/summary-*/sweep.json"):
         name = json.loads(record.read_text())["name"]

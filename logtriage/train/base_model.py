@@ -206,9 +206,8 @@ def build_base(
         tokenizer = build_tokenizer()
         model = new_model(tokenizer, hidden, layers)
         model.config.path_names = NAMING
-        schemas = tool_schemas()
-        reading = [encode(tokenizer, drill(i), None) for i in range(drills)]
-        triage = [encode(tokenizer, novice_episode(i), schemas) for i in range(novices)]
+        reading = _made(drill, drills, tokenizer)
+        triage = _made(novice_episode, novices, tokenizer, tool_schemas())
         _imitate(model, reading, seed, LEARNING_RATE, "drills", log)
         _imitate(model, triage, seed, LEARNING_RATE, "novice", log)
         return model, tokenizer
@@ -217,7 +216,7 @@ def build_base(
 
 
 def build_expert(
-    folder: str | Path, base: str | Path, seed: int = 0, shown: int = 1500, own: int = 10_000
+    folder: str | Path, base: str | Path, seed: int = 0, shown: int = 1500, own: int = 6_000
 ) -> Path:
     """Teach the model in `base` what `belief` would do, and save it in `folder`. A finished folder
     is returned as it is. `ValueError` if its settings differ, or if `base` holds no model.
@@ -242,15 +241,21 @@ def build_expert(
     def make(log: Log) -> Made:
         model, tokenizer = load_language_model(base)
         model.float()  # a GPU loads it in half precision, which is too coarse for training
-        schemas = tool_schemas()
-        episodes = Parallel(n_jobs=-1)(delayed(expert_episode)(i) for i in range(shown))
-        examples = [encode(tokenizer, one, schemas) for one in episodes]
+        examples = _made(expert_episode, shown, tokenizer, tool_schemas())
         _imitate(model, examples, seed, EXPERT_RATE, "expert", log)
         together = own_examples(model, tokenizer, shown, own, seed)
         train_on(model, together, math.ceil(own / BATCH), seed, EXPERT_RATE, "own", log)
         return model, tokenizer
 
     return _finished(Path(folder), settings, make)
+
+
+def _made(
+    make: Callable[[int], list[Message]], count: int, tokenizer: Any, tools: Any = None
+) -> list[Example]:
+    """The first `count` conversations of a kind, made on all cores, in tokens."""
+    conversations = Parallel(n_jobs=-1)(delayed(make)(i) for i in range(count))
+    return [encode(tokenizer, one, tools) for one in conversations]
 
 
 def _imitate(

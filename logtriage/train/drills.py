@@ -56,7 +56,7 @@ SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
 PLAIN_SHARE = 0.4  # of examples; the others vary in one of these ways, equally often
 VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
 REWORDED = 0.6  # of questions about lines: there are many words, and drills are cheap
-# Noise on log lines in varied wording, in episodes that are imitated: the share of lines that stay clear;
+# Noise on log lines in varied wording, in imitated episodes: the share of lines that stay clear;
 # in the others, of unknown and of missing words; of lines of chatter without any known word.
 CLEAR_LINES, UNKNOWN_WORDS, MISSING_WORDS, UNKNOWN_LINES = 0.5, 0.2, 0.2, 0.3
 CHATTER, PUNCTUATION = ("normal", "benign"), ",.:;()'\""

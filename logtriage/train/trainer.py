@@ -144,8 +144,9 @@ def by_length(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     }
     prompts, completions = rows["prompt_mask"].sum(1), rows["completion_mask"].sum(1)
     regrouped = []
+    # Ids are on the GPU, and advantages need not be.
     for batch, chosen in zip(batches, (prompts + completions).argsort().split(size), strict=True):
-        part = {**batch, **{key: value[chosen] for key, value in rows.items()}}
+        part = {**batch, **{key: value[chosen.to(value.device)] for key, value in rows.items()}}
         prompt, completion = int(prompts[chosen].max()), int(completions[chosen].max())
         for key in rows:
             value = part[key]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logtriage.play.episode import Episode
-from logtriage.play.renaming import incident_names, path_names, renamed_graph
+from logtriage.play.renaming import NAMING, incident_names, names_for, path_names, renamed_graph
 from logtriage.play.tools import ToolSession
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.tasks import SPLITS, TASKS
@@ -67,14 +67,14 @@ WORDS = ("error", "connection", "user", "db", "app", "cache", "queue", "request"
 def test_a_real_name_is_unknown_to_an_agent_with_names_of_its_own():
     session = ToolSession(Episode.open("single_crash", "test", 0), incident_names)
     answer = session.call("identify_root_cause", {"service": "user-db"})
-    assert "unknown service; choose one of edge, app-" in answer and "user-db" not in answer
+    assert "unknown service; choose one of edge, app-a" in answer and "user-db" not in answer
     assert session.malformed == 1 and not session.episode.record.root_causes
 
 
 def test_a_path_name_says_where_a_service_stands_in_every_call_graph():
     names = path_names(DEFAULT_TOPOLOGY, "any")
     assert names["api-gateway"] == "edge"
-    assert names["user-db"] == names["auth-service"].replace("app", "db") + "-1"
+    assert names["user-db"] == names["auth-service"].replace("app", "db") + "-b1"
     assert len({path_names(DEFAULT_TOPOLOGY, str(seed))["user-db"] for seed in range(20)}) == 3
     shared = CallGraph(
         (
@@ -88,8 +88,16 @@ def test_a_path_name_says_where_a_service_stands_in_every_call_graph():
         )
     )
     names = path_names(shared, "seed")
-    assert names["Web"] == "edge-1" and names["island"] == "app-2" and names["reef"] == "queue-2-1"
-    assert names["db.local"].count("-") == 3 and names["c"].startswith("service-1-")
+    assert names["Web"] == "edge-a1" and names["island"] == "app-a2"
+    assert names["reef"] == "queue-a2-b1"
+    assert names["db.local"].count("-") == 3 and names["c"].startswith("service-a1-b")
     for seed in range(20):
         graph = random_topology(Random(seed))
         assert len(set(path_names(graph, str(seed)).values())) == len(graph.names)
+
+
+def test_a_model_gets_the_names_that_it_has_learned_or_a_refusal():
+    assert names_for({}) is None
+    assert names_for({"path_names": NAMING}) is incident_names
+    with pytest.raises(ValueError, match=r"another form of path names \(True, .*train it again"):
+        names_for({"path_names": True})  # names before the letters, such as `app-2-1`

@@ -44,15 +44,15 @@ def test_the_tokenizer_is_lossless_and_short_and_knows_who_writes(tokenizer):
     assert "<tool_call>" in written and "<tool_response>" not in written and "calls:" not in written
     turns = sum(message["role"] == "assistant" for message in messages)
     assert written.count("<|im_end|>") == turns
-    # A path name is its kind and a token for each number, wherever it stands.
-    for name in ("edge", "app-2-3", "queue-3-1-1-2"):
+    # A path name is its kind and a token for each step, wherever it stands.
+    for name in ("edge", "app-a2-b3", "queue-a3-b1-c1-d2"):
         for place in ("calls: {} > {} {}; {}", "\n{} 12% 340ms", "ERROR {} failed", '"{}", "'):
             tokens = [
                 tokenizer.decode([one]) for one in ids_of(tokenizer, place.format(*[name] * 4))
             ]
-            kind, *numbers = re.findall(r"[a-z]+|-\d+", name)
+            kind, *steps = re.findall(r"-[a-z]\d+|[a-z]+", name)
             starts = [i for i, token in enumerate(tokens) if token.strip() == kind]
-            found = sum(tokens[i + 1 : i + 1 + len(numbers)] == numbers for i in starts)
+            found = sum(tokens[i + 1 : i + 1 + len(steps)] == steps for i in starts)
             assert found == place.count("{}"), place
     other = "step 0 of 12\nERROR zebra-svc-2 17 never seen: naïve ☃ CamelCase text-s 1100ms 0% 5.4"
     assert tokenizer.decode(ids_of(tokenizer, other)) == other
