@@ -194,7 +194,7 @@ def front_table() -> str:
 
 
 def cost_line(track: str) -> str:
-    """How long the base and the runs of a track took, and on how many cores."""
+    """How long the base and the runs of a track took, and on what."""
     runs, base = seeds_of(track), read(f"{track}/base.json")
     machine = read(runs[0] / "config.json")["machine"]
     metrics = [(run / "metrics.jsonl").read_text().splitlines() for run in runs]
@@ -208,10 +208,15 @@ def cost_line(track: str) -> str:
         else f"{lessons['drills']:,} drills, then {lessons['novices']:,} episodes of the novice"
     )
     return (
-        f"{base['parameters'] / 1e6:.2f} M parameters. Base: {learned}, {base['seconds']:.0f} s."
-        f" GRPO ({played:,.0f} episodes): {seconds:.0f} s a seed, on {machine['threads']} of"
-        f" {machine['cores']} cores."
+        f"{base['parameters'] / 1e6:.2f} M parameters. Base: {learned}, {base['seconds']:.0f} s on"
+        f" {named_machine(base['machine'])}. GRPO ({played:,.0f} episodes): {seconds:.0f} s a seed,"
+        f" on {named_machine(machine)}."
     )
+
+
+def named_machine(machine: dict[str, Any]) -> str:
+    """The GPU of a machine in a record, or how many of its cores were used."""
+    return machine["gpu"] or f"{machine['threads']} of {machine['cores']} cores"
 
 
 def recipe_table() -> str:

@@ -24,7 +24,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from ..bench.runs import locked, weights_digest, write_text
+from ..bench.runs import environment_record, locked, weights_digest, write_text
 from ..play.actions import ACTION_ARGUMENTS
 from ..play.conversation import Message
 from ..play.observation import SYSTEM_PROMPT, TABLE_HEADER
@@ -179,8 +179,9 @@ def build_base(
     drills: int = 20_000,
     novices: int = 10_000,
 ) -> Path:
-    """Build the base model and save it with its tokenizer and `base.json` (settings, seconds,
-    losses). A finished folder is returned as it is; `ValueError` if it holds another base.
+    """Build the base model and save it with its tokenizer and `base.json` (settings, losses,
+    machine, seconds). A finished folder is returned as it is, and
+    another base in it is a `ValueError`.
 
     Args:
         seed: of initialisation and batch order.
@@ -281,6 +282,7 @@ def _finished(folder: Path, settings: dict[str, Any], make: Callable[[Log], Made
             "settings": settings,
             "log": log,
             "parameters": sum(p.numel() for p in model.parameters()),
+            "machine": environment_record()["machine"],
             "seconds": round(time.perf_counter() - began, 1),
             "cpu_seconds": round(time.process_time() - cpu_began, 1),
         }

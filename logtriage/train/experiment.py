@@ -244,7 +244,7 @@ def evaluate_splits(run: str | Path, episodes: int = 100, batch: int = 100) -> p
     return _results(run / "splits.parquet", players, new, episodes, batch)
 
 
-def audit_run(run: str | Path, episodes: int = 200) -> pd.DataFrame:
+def audit_run(run: str | Path, episodes: int = 100) -> pd.DataFrame:
     """Audit the run's model, before and after, on `test`."""
     run = Path(run)
     players = [*before_and_after(run).values()]

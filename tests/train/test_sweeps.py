@@ -47,6 +47,7 @@ done = len(file.read_text().splitlines()) if file.exists() else 0
 for step in range(done, 5):
     time.sleep(pause)
     row = {"step": step, "worker": os.getppid(), "threads": os.environ["OMP_NUM_THREADS"]}
+    row["malloc"] = [name for name in os.environ if name.startswith("MALLOC_")]
     with file.open("a") as out:
         out.write(json.dumps(row) + "\\n")
 assert not fails, "as it was asked to"
@@ -241,3 +242,4 @@ def test_a_killed_driver_leaves_no_worker_behind_and_is_continued(tmp_path):
     for point in sweep.points:
         assert [row["step"] for row in steps_of(point)] == [*range(5)]
         assert {row["threads"] for row in steps_of(point)} == {str(max(1, os.cpu_count() // 2))}
+        assert not any(row["malloc"] for row in steps_of(point))  # Dask's own slows torch down
