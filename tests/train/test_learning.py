@@ -54,7 +54,7 @@ def test_training_learns(run):
     # reward, or lower it. The reward of a step, a mean of 32 episodes, scatters by 0.04.
     metrics = lines(run / "metrics.jsonl")
     malformed, rewards = ([row[name] for row in metrics] for name in ("malformed", "reward"))
-    assert sum(malformed[:3]) / 3 > 1.5 and sum(malformed[-3:]) / 3 < 0.75
+    assert sum(malformed[:3]) / 3 > 1.5 and sum(malformed[-3:]) < sum(malformed[:3]) / 2
     assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.05
 
 
@@ -69,5 +69,5 @@ def test_training_stays_the_same(tmp_path):
     episodes = lines(tmp_path / "seed-0" / "episodes.jsonl")
     digest = hashlib.sha256(json.dumps(episodes).encode()).hexdigest()
     (metrics,) = lines(tmp_path / "seed-0" / "metrics.jsonl")
-    assert digest == "88d63a5bfba99ec6d55067cb97134e78d2d8d5602bae19073e1db0fedc18dcdf"
-    assert metrics["grad_norm"] == pytest.approx(0.001164011424, rel=1e-3)
+    assert digest == "00b493410b2d0b23b34afc0097fbb69fc0185184a6e043d3bba669541e3e7721"
+    assert metrics["grad_norm"] == pytest.approx(0.00067168847, rel=1e-3)
