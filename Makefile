@@ -51,7 +51,7 @@ demo: $(READY)  ## train the embedded agent and show its learning curve (12 min)
 serve: $(READY_SERVER)  ## the OpenEnv server on http://127.0.0.1:8000, for this machine only; installs no torch
 	$(RUN) -m logtriage serve
 
-test: setup lint  ## all tests but the slow ones, notebooks included (5 min)
+test: setup lint  ## all tests but the slow ones, notebooks included (7 min)
 	OMP_NUM_THREADS=1 $(RUN) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --nbmake tests \
 	  $(filter-out notebooks/02% notebooks/03% notebooks/04% notebooks/08%,$(wildcard notebooks/*.ipynb))
 
