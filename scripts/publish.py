@@ -90,9 +90,14 @@ def collect(runs: Path) -> None:
     finished sweeps. The novice's first seed becomes the agent of the package. What has no runs
     stays as published. `SystemExit` is raised, and nothing changed, if a run is not finished.
     """
-    seeds = {track: seeds_of(runs.resolve() / track) for track in TRACKS}
+    seeds = {}
+    for track in TRACKS:
+        if found := seeds_of(runs.resolve() / track):
+            seeds[track] = found
+        else:
+            print(f"{runs / track} holds no run: what is published stays")
     try:
-        for found in filter(None, seeds.values()):
+        for found in seeds.values():
             for run in found:
                 if (run / "model").exists():  # what a sweep does not play, unless it is there
                     evaluate_splits(run)
@@ -104,13 +109,10 @@ def collect(runs: Path) -> None:
     except (FileNotFoundError, ValueError) as error:
         raise SystemExit(f"error: {error}") from None
     for track, found in seeds.items():
-        if not found:
-            print(f"{runs / track} holds no run: what is published stays")
-            continue
         shutil.rmtree(RESULTS / track, ignore_errors=True)
         for run in found:
             publish(run, RESULTS / track)
-    if seeds["novice"]:
+    if "novice" in seeds:
         ship(seeds["novice"][0])
     # The tracks' own sweeps, whose runs lie in `runs` itself, are published run by run.
     for record in runs.glob("*/summary-*/sweep.json"):

@@ -180,8 +180,8 @@ def build_base(
     novices: int = 10_000,
 ) -> Path:
     """Build the base model and save it with its tokenizer and `base.json` (settings, losses,
-    machine, seconds). A finished folder is returned as it is, and
-    another base in it is a `ValueError`.
+    machine, seconds). A finished folder is returned as it is; `ValueError` if it holds another
+    base.
 
     Args:
         seed: of initialisation and batch order.
@@ -207,8 +207,8 @@ def build_base(
         tokenizer = build_tokenizer()
         model = new_model(tokenizer, hidden, layers)
         model.config.path_names = NAMING
-        reading = _made(drill, drills, tokenizer)
-        triage = _made(novice_episode, novices, tokenizer, tool_schemas())
+        reading = _conversations(drill, drills, tokenizer)
+        triage = _conversations(novice_episode, novices, tokenizer, tool_schemas())
         _imitate(model, reading, seed, LEARNING_RATE, "drills", log)
         _imitate(model, triage, seed, LEARNING_RATE, "novice", log)
         return model, tokenizer
@@ -242,7 +242,7 @@ def build_expert(
     def make(log: Log) -> Made:
         model, tokenizer = load_language_model(base)
         model.float()  # a GPU loads it in half precision, which is too coarse for training
-        examples = _made(expert_episode, shown, tokenizer, tool_schemas())
+        examples = _conversations(expert_episode, shown, tokenizer, tool_schemas())
         _imitate(model, examples, seed, EXPERT_RATE, "expert", log)
         together = own_examples(model, tokenizer, shown, own, seed)
         train_on(model, together, math.ceil(own / BATCH), seed, EXPERT_RATE, "own", log)
@@ -251,12 +251,12 @@ def build_expert(
     return _finished(Path(folder), settings, make)
 
 
-def _made(
+def _conversations(
     make: Callable[[int], list[Message]], count: int, tokenizer: Any, tools: Any = None
 ) -> list[Example]:
     """The first `count` conversations of a kind, made on all cores, in tokens."""
-    conversations = Parallel(n_jobs=-1)(delayed(make)(i) for i in range(count))
-    return [encode(tokenizer, one, tools) for one in conversations]
+    made = Parallel(n_jobs=-1)(delayed(make)(i) for i in range(count))
+    return [encode(tokenizer, one, tools) for one in made]
 
 
 def _imitate(
