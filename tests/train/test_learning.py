@@ -41,10 +41,10 @@ def tokenizer(tiny_base):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run of 8 steps of 32 episodes."""
+    """A run of 10 steps of 32 episodes."""
     folder = tmp_path_factory.mktemp("toy")
     base = build_base(folder / "base", **TOY, layers=1)
-    config = make_config("novice", model=str(base), steps=8, **SETTINGS)
+    config = make_config("novice", model=str(base), steps=10, **SETTINGS)
     train(config, folder / "seed-0", progress=False)
     return folder / "seed-0"
 
@@ -54,7 +54,7 @@ def test_training_learns(run):
     # reward, or lower it. The reward of a step, a mean of 32 episodes, scatters by 0.04.
     metrics = lines(run / "metrics.jsonl")
     malformed, rewards = ([row[name] for row in metrics] for name in ("malformed", "reward"))
-    assert sum(malformed[:3]) / 3 > 1.5 and sum(malformed[-3:]) < sum(malformed[:3]) / 2
+    assert sum(malformed[:3]) / 3 > 1.5 and sum(malformed[-3:]) / 3 < 0.75
     assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.05
 
 
