@@ -105,10 +105,15 @@ def test_08_stops_within_its_hours_on_a_slow_machine(slow_t4, tmp_path):
     assert (path / "hub" / "gain.png").exists() and "the run takes" in text
 
 
-def test_03_and_04_train_and_report(tmp_path):
+def test_03_trains(tmp_path):
+    run("03_grpo_training.ipynb", tmp_path, folder=str(tmp_path), steps=2, incidents=2, **TINY)
+    assert len((tmp_path / "seed-1" / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.slow
+def test_04_reports_what_03_trained(tmp_path):
     folder = tmp_path / "run"
     run("03_grpo_training.ipynb", tmp_path, folder=str(folder), steps=2, incidents=2, **TINY)
-    assert len((folder / "seed-1" / "metrics.jsonl").read_text().splitlines()) == 2
     demo.take_published(folder / "seed-1")  # of the scripts
     few = {"episodes": 2, "split_episodes": 2, "curve_episodes": 2}
     run("04_learning_curves.ipynb", tmp_path, folder=str(folder), **few)

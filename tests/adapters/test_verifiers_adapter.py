@@ -116,6 +116,7 @@ def without_uv(monkeypatch):
     monkeypatch.setattr(Runtime, "prepare_uv_script", prepare)
 
 
+@pytest.mark.slow
 def test_another_harness_plays_by_the_served_tools(endpoint, tmp_path, without_uv):
     url, scripts, requests = endpoint
     played = {}
