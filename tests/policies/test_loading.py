@@ -145,20 +145,6 @@ def test_a_qwen_that_never_thinks_has_one_template(name, kind, template, same):
     assert is_qwen(model, SimpleNamespace(chat_template=template)) is same
 
 
-def test_calls_are_parsed_under_a_short_template_too(tokenizers):
-    from trl.chat_template_utils import parse_response
-
-    opening, calls = opening_messages("logs"), [tool_call(Action("escalate", ("sre",)))]
-    turn = {"role": "assistant", "content": "Well.", "tool_calls": calls}
-    for tokenizer in tokenizers:
-        prompt = tokenizer.apply_chat_template(
-            opening, tools=tool_schemas(), add_generation_prompt=True, return_dict=False
-        )
-        text = rendered(tokenizer, [*opening, turn]).split("<|im_start|>assistant\n")[1]
-        ids = tokenizer.encode(text.split("<|im_end|>")[0] + "<|im_end|>")
-        assert parse_response(tokenizer, ids, prefix=prompt)["tool_calls"] == calls
-
-
 def test_the_trainer_takes_a_short_template(tokenizers, tiny_base, tmp_path):
     # TRL puts a template of its own in the place of one that is not known to grow by its end.
     from datasets import Dataset

@@ -40,14 +40,6 @@ def test_what_is_recorded_is_what_the_entries_hold():
     assert RECORDED.stat().st_size < 60_000
 
 
-@pytest.mark.parametrize("name", leaderboard.SHOWN)
-def test_recorded_actions_earn_the_recorded_scores(name):
-    entry = read_entry(leaderboard.ENTRIES / f"{leaderboard.SHOWN[name]}.json")
-    for task, index, _, score, *_ in entry.episodes[::9]:
-        rows = {row.name: row for row in ranking(task, "test", index, None, ["resolve"])}
-        assert rows[name].score == score
-
-
 @pytest.mark.parametrize("name, policy", [("base model", "base"), ("trained agent", "trained")])
 def test_agents_are_those_of_the_published_run(name, policy):
     # After another training both entries are made anew, as LEADERBOARD.md says.

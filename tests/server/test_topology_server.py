@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from conftest import serving_here
 from fastapi.testclient import TestClient
-from test_command_line import refusal, run
+from test_command_line import refusal
 
 from logtriage.adapters.remote import Server
 from logtriage.bench.registry import make_policy
@@ -64,16 +64,6 @@ def test_the_page_is_of_that_graph():
         assert refused.status_code == 400 and "draws its own call graphs" in refused.text
         answer = client.post("/reset", json={"task": "single_crash", "split": "unseen_topology"})
         assert answer.status_code == 422 and "draws its own" in answer.text
-
-
-def test_evaluate_plays_on_a_file(tmp_path, address):
-    frames = []
-    for name, where in (("here", ("--topology", PATH)), ("there", ("--env-url", address))):
-        wanted = ("evaluate", "--policy", "trace", "--episodes", 3, "--json", tmp_path / name)
-        result = run(*wanted, *where)
-        assert result.exit_code == 0, result.output
-        frames.append(pd.read_json(tmp_path / name).drop(columns="seconds"))
-    pd.testing.assert_frame_equal(*frames)
 
 
 def test_a_file_that_cannot_be_played_is_refused_in_one_line(tmp_path, address):

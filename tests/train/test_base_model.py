@@ -6,13 +6,9 @@ from shutil import copyfile, copytree
 
 import pytest
 from filelock import FileLock
-from transformers import PreTrainedTokenizerFast
 
 from logtriage.bench import runs
-from logtriage.play.episode import Episode
-from logtriage.play.observation import render
 from logtriage.play.tools import tool_schemas
-from logtriage.policies.llm.loading import load_language_model
 from logtriage.train import base_model
 from logtriage.train.base_model import build_base, build_expert, build_tokenizer
 from logtriage.train.drills import novice_episode
@@ -56,16 +52,6 @@ def test_the_tokenizer_is_lossless_and_short_and_knows_who_writes(tokenizer):
             assert found == place.count("{}"), place
     other = "step 0 of 12\nERROR zebra-svc-2 17 never seen: naïve ☃ CamelCase text-s 1100ms 0% 5.4"
     assert tokenizer.decode(ids_of(tokenizer, other)) == other
-
-
-def test_a_saved_tokenizer_is_loaded_as_it_was(tiny_base):
-    # AutoTokenizer would give a Qwen2 model Qwen's pre-tokenizer: the same text, other tokens, and
-    # nothing works.
-    _, loaded = load_language_model(tiny_base)
-    saved = PreTrainedTokenizerFast(tokenizer_file=str(tiny_base / "tokenizer.json"))
-    episode = Episode.open("cascading_failure", "train", 1)
-    text = render(episode.opening, episode.incident.topology)
-    assert loaded.encode(text) == saved.encode(text)
 
 
 def test_a_base_is_built_once(tiny_base, tmp_path, monkeypatch):
