@@ -1,6 +1,5 @@
 """Reading whole logs, in bounded memory, whatever they hold."""
 
-import io
 import json
 import time
 import tracemalloc
@@ -12,8 +11,8 @@ from shop_log import read_in_parts
 
 from logtriage.logs import lines, tally
 from logtriage.logs.answer import answer_of
-from logtriage.logs.levels import ERROR, WARN
-from logtriage.logs.log import read_log, read_named, read_text
+from logtriage.logs.levels import ERROR
+from logtriage.logs.log import read_named, read_text
 from logtriage.logs.tally import Batch, Record, Tally
 
 AT = 1795316645
@@ -36,27 +35,6 @@ def records(rows):
 
 def who(counts):
     return sorted({counts.services[shape.service] for shape in counts.shapes})
-
-
-def test_standard_input_and_files_are_one_log(tmp_path):
-    file = tmp_path / "web.log"
-    file.write_text("2026-11-22 03:00:00 INFO up\n")
-    log = read_log([file, "-"], stdin=io.BytesIO(b"2026-11-22 03:00:01 ERROR down\n"))
-    assert log.tally.services == ["web", "log"] and log.tally.records == 2
-    assert [file.name for file in log.files] == [str(file), "-"]
-
-
-def test_files_are_of_the_services_in_their_names():
-    at = "2026-11-22T03:04:05.123456789Z"
-    files = {
-        "cart.log": f"{at} stdout F ERROR disk full\n",  # of a node
-        "web.log": json.dumps({"log": "WARN slow\n", "stream": "stderr", "time": at}) + "\n",
-        "mail.log.gz": f"{at} INFO sent\n",
-    }
-    log = read_named({name: text.encode() * 3 for name, text in files.items()})
-    counts = {log.tally.services[one.service]: one.level for one in log.tally.shapes}
-    assert counts == {"cart": ERROR, "web": WARN, "mail": 1}
-    assert {bucket for bucket, _ in log.tally.counts} == {AT}
 
 
 def test_with_names_a_record_is_of_the_one_that_it_names():
