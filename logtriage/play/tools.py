@@ -74,16 +74,12 @@ class ToolSession:
             return self.refuse(f"unknown service; choose one of {', '.join(self.services)}")
         began = time.perf_counter()
         # A value that is not text is turned into text, and treated like any other.
-        value = ":".join(self.real_name(str(one)) for one in bound.args)
+        value = ":".join(self._real.get(str(one), str(one)) for one in bound.args)
         observation = self.episode.act(Action.parse(name, value))
         answer = self._rendered(observation)
         self.seconds += time.perf_counter() - began
         self.malformed += bool(observation.error)
         return answer
-
-    def real_name(self, name: str) -> str:
-        """The world's name of what the agent reads as `name`."""
-        return self._real.get(name, name)
 
     def refuse(self, error: str) -> str:
         """Answer something that was not a tool call; it costs a step, like every invalid action."""

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from logtriage.play.conversation import answers
 from logtriage.play.episode import Episode
-from logtriage.play.renaming import incident_names
 from logtriage.play.tools import ToolSession
-from logtriage.policies.llm.grammar import Turn, TurnGrammar, whom_to_ask, writes_as_qwen
+from logtriage.policies.llm.grammar import Turn, TurnGrammar, writes_as_qwen
 from logtriage.policies.llm.language_models import NativeChat
 from logtriage.policies.llm.loading import load_language_model, with_tool_calls
 from logtriage.world.tasks import TASKS
@@ -79,7 +78,7 @@ def test_nothing_follows_what_closes_the_incident_or_takes_its_last_step(chat):
 def test_no_call_is_begun_that_would_be_cut_off(chat):
     grammar = grammar_of(chat)
     session = ToolSession(Episode.open("single_crash", "train", 0))
-    place, longest = grammar.calls(session.services, session.services), []
+    place, longest = grammar.calls(session.services), []
     while place.next:
         token, place = max(place.next.items(), key=lambda one: one[1].longest)
         longest.append(token)
@@ -96,22 +95,3 @@ def test_a_template_with_calls_of_another_kind_is_refused(tiny_base):
     assert writes_as_qwen(tokenizer)
     tokenizer.chat_template = tokenizer.chat_template.replace("<tool_call>", "[CALL]")
     assert not writes_as_qwen(tokenizer)
-
-
-def test_in_a_quiet_incident_nobody_is_overlooked(chat):
-    quiet = Episode.open("silent_degradation", "train", 0)
-    loud = Episode.open("single_crash", "train", 0)
-    assert not quiet.opening.alerts and loud.opening.alerts
-    for episode in (quiet, loud):
-        session = ToolSession(episode, incident_names)
-        first, *others = session.services
-        every = {*session.services, "all"}
-        left = episode.max_steps - 5  # the answers take five steps
-        while left > len(others):  # more than three questions
-            assert {*whom_to_ask(session)} == every
-            session.call("request_more_logs", {"service": first})
-            left -= 1
-        while episode is quiet and others:
-            assert {*whom_to_ask(session)} == {*others}
-            session.call("request_more_logs", {"service": others.pop()})
-        assert {*whom_to_ask(session)} == every

@@ -5,9 +5,6 @@ a token for `<tool_call>` may write text before them. Every argument is a value 
 in this incident, nothing follows the call that closes the incident, and no call begins that does
 not fit into the steps and tokens left. So no model can write a malformed call.
 
-Nor does it overlook a service: where nothing is alerted and questions run out, it may ask only
-services that it has not asked (see `whom_to_ask`).
-
 An incident has some hundred calls. They are kept as a tree of the tokens that the tokenizer makes
 of each. A library's grammar (llguidance 1.9.1) allows a call in any tokens that spell it: an
 untrained model wrote up to 197 in a turn for which 25 are enough.
@@ -26,13 +23,11 @@ from torch import Tensor, from_numpy
 from ...play.actions import ACTION_ARGUMENTS, ALL_SERVICES, CHOICES
 from ...play.conversation import CALL_TAG, Message
 from ...play.tools import ToolSession
-from ...world.tasks import PAR_STEPS
 
 # The logit of a token that may not be written. Its probability is exactly 0, but it is finite, even
 # in fp16 and divided by a temperature, so that entropies are finite, too.
 NEVER = -1e4
 CLOSING = ("resolve", "ignore")
-FEW = 3  # questions after which nothing obvious has been found
 BLANK = "BLANK_{}"  # stands for the value of an argument
 
 Allowed: TypeAlias = "list[int] | np.ndarray"  # ids that may come next
@@ -79,14 +74,14 @@ class TurnGrammar:
         # Ids that may come in text, without room for a call and with it.
         self.text = np.array([*text, self.end]), np.array([*text, self.end, *tag])
         self.writes_text = len(tag) == 1
-        self.calls = lru_cache(maxsize=256)(self._calls)
+        self.calls = lru_cache(maxsize=64)(self._calls)
 
-    def _calls(self, services: tuple[str, ...], asked: tuple[str, ...]) -> Node:
-        """All calls of an incident with these services, of which some can be asked for logs."""
+    def _calls(self, services: tuple[str, ...]) -> Node:
+        """All calls of an incident with these services."""
         texts, closing = [], []
         for name, form in self._forms.items():
             arguments = ACTION_ARGUMENTS[name]
-            named = asked if name == "request_more_logs" else services
+            named = (*services, ALL_SERVICES) if name == "request_more_logs" else services
             for values in product(*(CHOICES.get(one, named) for one in arguments)):
                 texts.append(_filled(form, arguments, values))
                 closing.append(name in CLOSING)
@@ -135,23 +130,6 @@ def writes_as_qwen(tokenizer: Any) -> bool:
     return True
 
 
-def whom_to_ask(session: ToolSession) -> tuple[str, ...]:
-    """The services that may be asked for logs in the next turn, and `all`. Once `FEW` questions
-    have been asked in an incident whose opening has no alert, and as many services were not asked
-    yet as questions are left before the answers take their steps, only these may be asked: a fault
-    that nobody alerts shows only where somebody looks.
-    """
-    episode, services = session.episode, session.services
-    actions = [action for action, _ in episode.history if action]
-    asked = [one.args[0] for one in actions if one.type == "request_more_logs"]
-    left = episode.max_steps - PAR_STEPS[1] - episode.record.steps
-    unasked = tuple(one for one in services if session.real_name(one) not in asked)
-    quiet = not episode.opening.alerts and ALL_SERVICES not in asked
-    if quiet and len(asked) >= FEW and 0 < left <= len(unasked):
-        return unasked
-    return (*services, ALL_SERVICES)
-
-
 class Turn:
     """One turn being written: `next` says which tokens may come, `add` takes the one that came.
 
@@ -161,7 +139,7 @@ class Turn:
 
     def __init__(self, grammar: TurnGrammar, session: ToolSession, tokens: int) -> None:
         self.grammar, self.left = grammar, tokens
-        self.calls = grammar.calls(session.services, whom_to_ask(session))
+        self.calls = grammar.calls(session.services)
         self.steps = session.episode.max_steps - session.episode.record.steps
         self.allowed: list[Allowed] = []
         self._place: Node | None = None  # within the calls; None before them
