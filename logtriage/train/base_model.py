@@ -38,7 +38,6 @@ from .distillation import own_examples
 from .drills import DRILL_PROMPT, drill, expert_episode, novice_episode
 from .supervised import BATCH, Example, batches, encode, train_on
 
-FEW = 1000  # examples that are made sooner than further processes have started
 DIGESTED = 40  # examples of each kind whose digest identifies a finished model
 LEARNING_RATE, EXPERT_RATE = 0.02, 0.01  # peaks; see `supervised.train_on`
 
@@ -255,8 +254,8 @@ def build_expert(
 def _conversations(
     make: Callable[[int], list[Message]], count: int, tokenizer: Any, tools: Any = None
 ) -> list[Example]:
-    """The first `count` conversations of a kind, in tokens; many are made on all cores."""
-    made = Parallel(n_jobs=-1 if count > FEW else 1)(delayed(make)(i) for i in range(count))
+    """The first `count` conversations of a kind, made on all cores, in tokens."""
+    made = Parallel(n_jobs=-1)(delayed(make)(i) for i in range(count))
     return [encode(tokenizer, one, tools) for one in made]
 
 
