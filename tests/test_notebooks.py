@@ -20,6 +20,7 @@ from logtriage.world.tasks import TASKS
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 TINY = {"base": "built", "drills": 16, "novices": 16, "hidden": 32, "profile": "cpu"}
+TINY |= {"steps": 2, "incidents": 2}
 
 
 def run(name, output, **parameters):
@@ -106,14 +107,14 @@ def test_08_stops_within_its_hours_on_a_slow_machine(slow_t4, tmp_path):
 
 
 def test_03_trains(tmp_path):
-    run("03_grpo_training.ipynb", tmp_path, folder=str(tmp_path), steps=2, incidents=2, **TINY)
+    run("03_grpo_training.ipynb", tmp_path, folder=str(tmp_path), **TINY)
     assert len((tmp_path / "seed-1" / "metrics.jsonl").read_text().splitlines()) == 2
 
 
 @pytest.mark.slow
 def test_04_reports_what_03_trained(tmp_path):
     folder = tmp_path / "run"
-    run("03_grpo_training.ipynb", tmp_path, folder=str(folder), steps=2, incidents=2, **TINY)
+    run("03_grpo_training.ipynb", tmp_path, folder=str(folder), **TINY)
     demo.take_published(folder / "seed-1")  # of the scripts
     few = {"episodes": 2, "split_episodes": 2, "curve_episodes": 2}
     run("04_learning_curves.ipynb", tmp_path, folder=str(folder), **few)

@@ -3,7 +3,7 @@ episode is accounted for, and none is played twice.
 """
 
 import json
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +18,13 @@ from logtriage.bench.evaluation import evaluate, make_plan, report
 from logtriage.bench.registry import POLICIES, Player, behind_endpoint, make_policy, scripted
 from logtriage.bench.replay import open_journal, read_trajectories
 from logtriage.bench.rollouts import EPISODES, HOPELESS, Plan, rollout, rollout_each
-from logtriage.bench.score_tables import attempts_table, detection_table, score_table
+from logtriage.bench.score_tables import (
+    attempts_table,
+    detection_table,
+    pass_all,
+    pass_at,
+    score_table,
+)
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score, solved
 from logtriage.play.tools import ToolSession
@@ -271,6 +277,17 @@ def test_real_incidents_are_evaluated_and_replayed(path):
     assert confirmed.exit_code == 0 and "26 MATCH" in confirmed.stdout
     assert "leave out --audit" in refusal("evaluate", *asked, "--audit")
     assert "choose one of random_ranking" in refusal("evaluate", *asked, "--policy", "nobody")
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 5])
+def test_the_estimators_are_shares_of_all_choices(attempts):
+    for successes in range(attempts + 1):
+        outcomes = [True] * successes + [False] * (attempts - successes)
+        for k in range(1, attempts + 1):
+            chosen = list(combinations(outcomes, k))
+            one, every = (sum(map(test, chosen)) / len(chosen) for test in (any, all))
+            assert pass_at(k, attempts, successes) == pytest.approx(one)
+            assert pass_all(k, attempts, successes) == pytest.approx(every)
 
 
 def test_the_table_of_attempts_leaves_errors_out():

@@ -154,8 +154,13 @@ def test_a_mean_that_rises_hides_what_fell(dismisses_faults):
     ]
 
 
-def test_a_depth_that_holds_more_than_a_kind_is_named():
-    # Two databases below and a queue beside them. That others are named once: see above.
+def test_depths_that_are_kinds_are_named_once(dismisses_faults):
+    table = stratum_changes([seed(*dismisses_faults)])
+    assert set(table[table.stratum == "root_by_depth"]["group"]) == {"0", "1"}
+    once = named_once(table)
+    assert not (once.stratum == "root_by_depth").any()
+    assert len(once) == len(table) - 2
+    # Two databases below and a queue beside them: depth 2 holds more than either kind.
     rows = [*faults(6, "database", 2, "found"), *faults(6, "queue", 2, "blamed")]
     same = stratum_changes([seed(frame(rows), frame(rows))])
     assert "root_by_depth" in set(named_once(same)["stratum"])
@@ -178,3 +183,15 @@ def test_too_few_incidents_have_not_fallen():
     edge, app = (cell(table, "root_by_kind", kind) for kind in ("edge", "app"))
     assert edge.change == app.change == -1.0
     assert np.isnan([edge.low, edge.high]).all() and not edge.fell and app.fell
+
+
+def test_seeds_are_taken_together(dismisses_faults):
+    base, trained = dismisses_faults
+    mixed = stratum_changes([seed(base, base), seed(base, trained)])
+    detected = cell(mixed, "faults_detected")
+    assert (detected.base, detected.trained, detected.incidents) == (0.5, 0.375, 40)
+    assert not detected.fell  # one of two seeds may be chance
+    again = stratum_changes([seed(base, trained)] * 4)
+    once = cell(stratum_changes([seed(base, trained)]), "faults_detected")
+    # The same seed four times knows no more than once: the incidents are the same.
+    assert cell(again, "faults_detected").low == pytest.approx(once.low, abs=0.03)

@@ -6,7 +6,7 @@ import numpy as np
 
 from logtriage.production import generator
 from logtriage.production.dials import FAILURES, NO_FAULT, sizes
-from logtriage.production.generator import PATTERNS, SAMPLES, Block, Noise, pattern_chances
+from logtriage.production.generator import PATTERNS, SAMPLES, Block, Noise, pattern_chances, struck
 from logtriage.production.mesh import AT, BLOCK, STYLES, consequences
 
 GOLDEN = ["b99ea7ebf1767cd8", "e4b7179d8a352de3", "aad0ab74d515f37d"]
@@ -36,6 +36,15 @@ def test_incidents_never_change():
     assert not np.array_equal(blocks[0].root, BLOCKS[0].root)  # of the other split
 
 
+def test_clusters_are_as_the_dials_say():
+    for block in BLOCKS:
+        mesh = block.mesh
+        size = mesh.own.shape[1]
+        assert 10 <= size <= 45 and mesh.calls.sum(1).max() <= 6
+        assert not np.tril(mesh.calls).any()  # callers come before callees
+        assert (mesh.calls.any(1) | mesh.entry).all()  # whoever is no entry has a caller
+
+
 def test_without_a_fault_nothing_changes():
     for block in BLOCKS:
         none = block.kind == NO_FAULT
@@ -62,6 +71,24 @@ def test_a_fault_changes_its_root_and_what_follows_from_it():
             assert not change.cpu[:, alone].any() and not change.memory[:, alone].any(), fault.name
 
 
+def test_a_slow_root_slows_its_callers_by_what_they_wait_for():
+    mesh = BLOCKS[0].mesh
+    added = next(at for at, one in enumerate(FAILURES) if one.name == "added_delay")
+    root = mesh.own.shape[1] - 1
+    slower = cause(BLOCKS[0], added, root).latency * mesh.latency
+    expected = mesh.slowed[:, :, root] * slower[:, root, None]
+    assert np.allclose(slower, expected, rtol=1e-4)
+
+
+def test_a_stronger_fault_does_more():
+    kinds = np.arange(len(FAILURES))
+    weak, strong = (sizes(kinds, np.full((len(kinds), 4), one)) for one in (0.1, 0.9))
+    for name, one in weak.items():
+        assert (strong[name] >= one).all() and (strong[name] > one).any()
+    hidden = sizes(kinds, np.full((len(kinds), 4), np.nan))
+    assert not any(one.any() for one in hidden.values())
+
+
 def test_what_a_style_does_not_measure_is_unknown():
     for block in BLOCKS:
         never = ~STYLES[block.mesh.style]
@@ -69,6 +96,10 @@ def test_what_a_style_does_not_measure_is_unknown():
         for incident in range(BLOCK):
             assert np.isnan(block.shown.values[incident][:, never[incident]]).all()
         assert np.isnan(block.shown.values[:, :, AT["p95"]][block.requests == 0]).all()
+
+
+def test_a_sample_is_struck_from_the_onset_on():
+    assert struck(np.array([0, 2])).tolist() == [[0, 0, 1, 1, 1, 1], [0, 0, 0.5, 1, 1, 1]]
 
 
 def test_noise_has_the_covariance_that_the_ceiling_reads():

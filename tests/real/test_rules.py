@@ -1,28 +1,63 @@
-"""Rules where little is known. Whom each blames in the real cases is tested with the published
-results, which are computed again.
+"""Rules where little is known, and as a policy. Whom each blames in the real cases is tested with
+the published results, which are computed again.
 """
 
 import pytest
 
 from logtriage.play.observation import Observation
-from logtriage.real.cases import load_case
-from logtriage.real.observed import CallTime, gather
-from logtriage.real.real_episode import call_graph
-from logtriage.real.rules import RULES, unexplained
+from logtriage.real.observed import CallTime, Measure, gather
+from logtriage.real.real_episode import RealEpisode
+from logtriage.real.rules import RULES, RankingPolicy, unexplained, votes
 from logtriage.world.call_graph import CallGraph, Service
+from logtriage.world.telemetry import Alert
+
+
+def cluster(**calls):
+    return CallGraph(tuple(Service(name, "unknown", tuple(calls[name])) for name in calls))
+
+
+GRAPH = cluster(web=("shop", "ads"), shop=("stock", "prices"), ads=(), stock=("prices",), prices=())
+ALERTS = (Alert("web", "latency", 400.0),)
+
+
+def measure(service, name, value, usual=100.0, wide=5.0):
+    return Measure(service, name, "", (usual, usual, value), usual, usual - wide, usual + wide)
+
+
+def seen(*measures, alerts=ALERTS, calls=None, graph=GRAPH):
+    answer = Observation(1, 20, measures=list(measures), calls=calls)
+    return gather(graph, [Observation(0, 20, alerts=list(alerts)), answer])
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_every_rule_ranks_everybody_when_nothing_is_known(name):
-    graph = call_graph(load_case("petshop", 0))
-    assert sorted(RULES[name](gather(graph, []))) == sorted(graph.names)
+    assert sorted(RULES[name](seen(alerts=()))) == sorted(GRAPH.names)
 
 
-def test_of_several_callers_the_one_in_the_middle_is_believed():
+def test_as_a_policy_it_asks_about_all_and_blames_three_in_order():
+    given = []
+
+    def rule(evidence):
+        given.append(evidence)
+        return sorted(evidence.graph.names)
+
+    episode = RealEpisode.open("petshop", 0)
+    RankingPolicy(rule, "by name").play([episode])
+    assert episode.record.root_causes == sorted(episode.incident.topology.names)[:3]
+    assert (episode.record.steps, episode.record.closed_by) == (5, "resolve")
+    assert len(given) == 1 and len(given[0].measures) > 5  # the answer brought all metrics
+
+
+def test_suspect_is_who_is_slow_for_what_its_callees_do_not_explain():
+    slow = [measure(name, "latency", 400.0) for name in ("web", "shop", "stock")]
+    found = votes(seen(*slow))["waiting"]
+    assert found["stock"] > 0.9 and found["shop"] == found["web"] == 0.0
+    kinds = ("latency", "cpu", "memory")  # noise singles nobody out
+    noise = [measure(name, kind, 101.0) for name in GRAPH.names for kind in kinds]
+    assert max(max(vote.values(), default=0.0) for vote in votes(seen(*noise)).values()) < 0.05
+    # Of several callers the one in the middle is believed.
     waits = {("a", "c"): 2000.0, ("b", "c"): 10.0, ("e", "c"): 10.0}
     waits |= {(caller, "d"): 150.0 for caller in "abe"}
     calls = [CallTime(*call, wait, 10.0, 5.0, 5.0) for call, wait in waits.items()]
-    callees = {"a": "cd", "b": "cd", "e": "cd", "c": "", "d": ""}
-    services = (Service(name, "unknown", tuple(called)) for name, called in callees.items())
-    graph = CallGraph(tuple(services))
-    assert unexplained(gather(graph, [Observation(1, 20, calls=calls)]))[0] == "d"
+    graph = cluster(a="cd", b="cd", e="cd", c="", d="")
+    assert unexplained(seen(alerts=(), calls=calls, graph=graph))[0] == "d"
