@@ -26,7 +26,7 @@ from logtriage.bench.recorded_results import (
     reads,
 )
 from logtriage.bench.registry import make_policy
-from logtriage.bench.runs import record_of
+from logtriage.bench.runs import settings_of
 from logtriage.production.production_policies import CEILING, ranker_policy
 from logtriage.production.ranker import WEIGHTS, save_ranker, train_ranker
 from logtriage.real.cases import SOURCES
@@ -83,7 +83,7 @@ def real() -> None:
     for track, called in TRACKS.items():
         run = RUNS / track / "seed-1"
         if (run / "model").is_dir():
-            constrained = record_of(run)["settings"].get("constrained", False)
+            constrained = settings_of(run).get("constrained", False)
             agent = load_agent(run / "model", constrained)
             agent.name = f"embedded: {called}"
             frames += [play_cases(agent, source) for source in SOURCES]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ..ceiling.belief import BeliefPolicy
 from ..play.conversation import NATIVE, Protocol
 from ..play.tools import tool_schemas
-from ..policies.llm.loading import located
+from ..policies.llm.loading import located, weights_digest
 from ..policies.novice import NovicePolicy
 from ..policies.scripted import (
     LoudestPolicy,
@@ -27,7 +27,6 @@ from ..policies.scripted import (
     TrainedConstantPolicy,
 )
 from ..world.tasks import BENCHMARK_VERSION
-from .runs import weights_digest
 
 TURN_TOKENS = 256  # new tokens per turn of a model in memory
 PACKAGE = Path(__file__).parents[1]
@@ -121,6 +120,17 @@ def in_memory(
     name, source = name or str(source), located(source)
     sampling: dict[str, Any] = {"temperature": temperature, "seed": seed}
 
+    settings = {
+        "weights": weights_digest(Path(source)) or str(source),
+        "adapter": "" if adapter is None else weights_digest(Path(adapter)) or str(adapter),
+        "precision": "4 bit" if load_in_4bit else "as saved",
+        "prompt": prompt_digest(protocol),
+        "turn tokens": turn_tokens,
+        **sampling,
+    }
+    if constrained:  # no entry for False, as in published results
+        settings["constrained"] = True
+
     def make(begun: int) -> Policy:
         from ..policies.llm.grammar import writes_as_qwen
         from ..policies.llm.language_models import LanguageModelPolicy
@@ -135,16 +145,6 @@ def in_memory(
             print(f"{name}: it calls in a way of its own, so what it writes is not constrained")
         return LanguageModelPolicy(model, tokenizer, name=name, constrained=checked, **options)
 
-    settings = {
-        "weights": weights_digest(Path(source)) or str(source),
-        "adapter": "" if adapter is None else weights_digest(Path(adapter)) or str(adapter),
-        "precision": "4 bit" if load_in_4bit else "as saved",
-        "prompt": prompt_digest(protocol),
-        "turn tokens": turn_tokens,
-        **sampling,
-    }
-    if constrained:  # no entry for False, as in published results
-        settings["constrained"] = True
     return Player(name, settings, make)
 
 

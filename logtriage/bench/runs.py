@@ -8,7 +8,6 @@ since those steps are played again.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import json
 import os
 import platform
@@ -140,12 +139,6 @@ def write_text(path: Path, text: str) -> None:
     partial.replace(path)
 
 
-def weights_digest(folder: Path) -> str:
-    """Digest of the weights in a folder; empty for a hub's model, which has no folder here."""
-    weights = [file.read_bytes() for file in sorted(folder.glob("*.safetensors"))]
-    return hashlib.sha256(b"".join(weights)).hexdigest()[:16] if weights else ""
-
-
 def is_whole(checkpoint: Path) -> bool:
     """Whether a checkpoint is complete: the process may have died while writing it, or the upload
     to Google Drive may have been cut off.
@@ -190,10 +183,11 @@ def record_of(folder: str | Path) -> dict[str, Any]:
     return record
 
 
-def model_of(run: str | Path) -> str:
-    """Folder or hub name of the model that a run started from."""
-    name = record_of(run)["settings"]["model"]
-    return str((Path(run) / name).resolve()) if (Path(run) / name).is_dir() else name
+def settings_of(run: str | Path) -> dict[str, Any]:
+    """A run's settings; `model`, which it started from, as a hub name or an absolute path."""
+    settings: dict[str, Any] = record_of(run)["settings"]
+    model = Path(run) / settings["model"]
+    return {**settings, "model": str(model.resolve())} if model.is_dir() else settings
 
 
 def read_jsonl(path: str | Path) -> pd.DataFrame:

@@ -24,13 +24,13 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from ..bench.runs import environment_record, locked, weights_digest, write_text
+from ..bench.runs import environment_record, locked, write_text
 from ..play.actions import ACTION_ARGUMENTS
 from ..play.conversation import Message
 from ..play.observation import SYSTEM_PROMPT, TABLE_HEADER
 from ..play.renaming import KIND_WORDS, NAMING
 from ..play.tools import tool_schemas
-from ..policies.llm.loading import load_language_model, with_tool_calls
+from ..policies.llm.loading import load_language_model, weights_digest, with_tool_calls
 from ..world.call_graph import TEAMS
 from ..world.faults import REMEDIES
 from ..world.tasks import SEVERITIES

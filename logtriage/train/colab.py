@@ -23,7 +23,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 from huggingface_hub import get_token
 
-from ..bench.runs import dying_with_this, find_gpu, last_step, out_of_memory, record_of, write_text
+from ..bench.runs import (
+    dying_with_this,
+    find_gpu,
+    last_step,
+    out_of_memory,
+    settings_of,
+    write_text,
+)
 from .cost import GIB, PROMPT, T4, known_model
 from .experiment import incidents_played, incidents_told
 from .grpo import load_to_train
@@ -145,7 +152,7 @@ class Budget:
 
     def plan(self, run: Path) -> str:
         """A sentence on how many steps and incidents fit, at the measured speed."""
-        last, steps = last_step(run), record_of(run)["settings"]["steps"]
+        last, steps = last_step(run), settings_of(run)["steps"]
         seconds, hours = last["seconds"] / last["step"], self.for_training(run)
         fit = min(steps, last["step"] + int(3600 * hours / seconds))
         return (
@@ -157,7 +164,7 @@ class Budget:
 
 def outcome(run: Path, evaluation: pd.DataFrame) -> str:
     """A sentence on how many steps and incidents a run's results are based on."""
-    last, steps = last_step(run)["step"], record_of(run)["settings"]["steps"]
+    last, steps = last_step(run)["step"], settings_of(run)["steps"]
     return f"After {last} of {steps} steps, on {incidents_told(evaluation)} incidents of each task."
 
 

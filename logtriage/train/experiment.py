@@ -28,7 +28,7 @@ from ..bench.evaluation import evaluate
 from ..bench.registry import POLICIES, Player, in_memory, scripted
 from ..bench.replay import key_of
 from ..bench.rollouts import Judge, Key, Plan, Result, frame_of
-from ..bench.runs import model_of, read_jsonl, record_of, step_of, write_text
+from ..bench.runs import read_jsonl, settings_of, step_of, write_text
 from ..bench.score_tables import REFERENCES, summarise
 from ..play.conversation import Message
 from ..play.episode import Episode, final_score
@@ -68,8 +68,8 @@ def turn_tokens_of(settings: dict[str, Any]) -> int:
 
 def model_player(run: Path, weights: Path | None, name: str) -> Player:
     """A run's model, greedy, with the weights or adapter in a folder, or as it started (None)."""
-    settings = record_of(run)["settings"]
-    base, in_4bit = runnable(model_of(run), settings["load_in_4bit"])
+    settings = settings_of(run)
+    base, in_4bit = runnable(settings["model"], settings["load_in_4bit"])
     adapter = weights if weights and (weights / "adapter_config.json").exists() else None
     source = weights if weights and not adapter else base
     source = quantised_name(source) if in_4bit else source
@@ -198,7 +198,7 @@ def incidents_told(evaluation: pd.DataFrame) -> str:
 
 def refuse_production(run: Path) -> None:
     """Raise `ValueError` for a run on `production`, which nothing here can measure."""
-    if PRODUCTION in record_of(run)["settings"]["shares"]:
+    if PRODUCTION in settings_of(run)["shares"]:
         raise ValueError(
             f"{run} was trained on {PRODUCTION}; play it by `evaluate --task {PRODUCTION} --model "
             f"BASE --adapter {run}/model`"

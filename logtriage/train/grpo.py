@@ -40,7 +40,6 @@ from ..bench.runs import (
     rewind,
     start_run,
     step_of,
-    weights_digest,
 )
 from ..catalogue import open_incident
 from ..play.episode import OpenEpisode
@@ -111,6 +110,7 @@ def train(
         from .trainer import EpisodeRecorder, IncidentTrainer, MetricsLog, grpo_arguments
 
         dataset = Dataset.from_list(incident_rows(config))
+        names = names_for(model.config.to_dict())  # by which the model knows services
         if config.warm_up and checkpoint is None:
             warm_up(model, tokenizer, config, folder)
         # TRL warns that `environment_factory` may change; it is pinned.
@@ -122,7 +122,7 @@ def train(
             args=grpo_arguments(config, folder, track),
             processing_class=tokenizer,
             train_dataset=dataset,
-            environment_factory=partial(TriageTools, opened, names_for(model.config.to_dict())),
+            environment_factory=partial(TriageTools, opened, names),
             reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
             callbacks=[metrics],
         )
@@ -168,7 +168,7 @@ def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
     """
     settings, source = asdict(config), Path(loading.located(config.model))
     if source.is_dir():
-        settings["weights"] = weights_digest(source)
+        settings["weights"] = loading.weights_digest(source)
     if Path(config.model).is_dir():
         settings["model"] = os.path.relpath(source.resolve(), folder.resolve())
     return settings

@@ -18,7 +18,7 @@ from huggingface_hub.utils import validate_repo_id
 
 from .. import REPOSITORY, __version__
 from ..bench.plots import plot_learning
-from ..bench.runs import last_step, model_of, read_jsonl, record_of, weights_digest
+from ..bench.runs import last_step, read_jsonl, record_of, settings_of
 from ..bench.score_tables import CEILING, DETECTION, REFERENCES, markdown, summary_table
 from ..bench.strata import describe_falls, label, stratum_changes, with_truth
 from ..drawing import read_template
@@ -26,7 +26,7 @@ from ..play.conversation import opening_messages
 from ..play.episode import Episode
 from ..play.renaming import names_for
 from ..play.tools import ToolSession, tool_schemas
-from ..policies.llm.loading import WHOLE
+from ..policies.llm.loading import WHOLE, weights_digest
 from ..world.tasks import BENCHMARK_VERSION
 from . import experiment
 from .drills import HOLDOUT_INDEX
@@ -166,7 +166,7 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
         from transformers import AutoModelForCausalLM
 
         # Not bfloat16, in which small changes of a weight are rounded away.
-        base = subject.base or model_of(run)
+        base = subject.base or settings_of(run)["model"]
         whole = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float16)
         PeftModel.from_pretrained(whole, str(model)).merge_and_unload().save_pretrained(folder)
     else:
@@ -194,7 +194,8 @@ def _subject(run: Path, name: str, merged: bool) -> Subject:
     adapter = (run / "model" / "adapter_config.json").exists()
     # A run identifies a base in a folder by its weights, one on a hub by its name. One that was
     # quantised beforehand stands for the whole one.
-    base = "" if "weights" in record_of(run)["settings"] else model_of(run)
+    settings = settings_of(run)
+    base = "" if "weights" in settings else settings["model"]
     if merged and not adapter:
         raise ValueError(f"{run} has no adapter: all weights were trained; leave out --merged")
     if adapter and not base and not merged:
@@ -212,7 +213,7 @@ def _card(subject: Subject, folder: Path, record: dict[str, Any], episodes: pd.D
     """The card for `folder`. Also writes `summary.json` there, the numbers behind the card."""
     run, settings, last = subject.run, record["settings"], last_step(subject.run)
     found = _results(run, folder)
-    base, built = {}, Path(model_of(run)) / "base.json"
+    base, built = {}, Path(settings_of(run)["model"]) / "base.json"
     if not subject.base and built.exists():
         made = json.loads(built.read_text())
         millions = f"{made['parameters'] / 1e6:.2f} million"

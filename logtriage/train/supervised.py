@@ -153,8 +153,8 @@ def warm_up(model: Any, tokenizer: Any, config: TrainingConfig, folder: Path) ->
         return
     schemas = tool_schemas()
     rows = []
-    for index in range(config.warm_up):
-        ids, own, _ = encode(tokenizer, trace_episode(index), schemas)
+    for messages in map(trace_episode, range(config.warm_up)):
+        ids, own, _ = encode(tokenizer, messages, schemas)
         labels = [token if wrote else -100 for token, wrote in zip(ids, own, strict=True)]
         rows.append({"input_ids": ids, "labels": labels})
 

@@ -69,7 +69,7 @@ def clock(monkeypatch):
 @pytest.fixture
 def run(tmp_path):
     """After two steps of 100 s, and 20 s for each of 4, 6 and 5 incidents of the tasks."""
-    (tmp_path / "config.json").write_text(json.dumps({"settings": {"steps": 40}}))
+    (tmp_path / "config.json").write_text(json.dumps({"settings": {"model": "base", "steps": 40}}))
     steps = [{"step": step, "seconds": 100.0 * step} for step in (1, 2)]
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in steps))
     rows = [

@@ -23,12 +23,12 @@ from test_command_line import run as run_command
 from logtriage.adapters import remote
 from logtriage.adapters.remote import Server
 from logtriage.bench.registry import in_memory
-from logtriage.bench.runs import Gpu, last_checkpoint, locked, model_of, record_of, weights_digest
+from logtriage.bench.runs import Gpu, last_checkpoint, locked, settings_of
 from logtriage.bench.score_tables import summarise
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
 from logtriage.policies.llm.language_models import TURN_TOKENS
-from logtriage.policies.llm.loading import load_language_model
+from logtriage.policies.llm.loading import load_language_model, weights_digest
 from logtriage.train import grpo
 from logtriage.train.experiment import (
     before_and_after,
@@ -80,7 +80,7 @@ def test_a_run_leaves_what_it_says(either, tiny_base):
     record = json.loads((either / "config.json").read_text())
     assert record["settings"]["steps"] == 3 and record["versions"]["trl"] == "1.14.2"
     assert not Path(record["settings"]["model"]).is_absolute()  # so that both can move
-    assert Path(model_of(either)) == tiny_base.resolve()
+    assert Path(settings_of(either)["model"]) == tiny_base.resolve()
     assert (either / "model" / "model.safetensors").exists()
 
 
@@ -89,7 +89,7 @@ def test_the_reward_is_the_score_less_what_malformed_calls_cost(either):
     # whether malformed calls reach the environment, or TRL answers them without asking it.
     scores = pd.DataFrame(lines(either / "episodes.jsonl")).groupby("step")["score"].mean()
     metrics = lines(either / "metrics.jsonl")
-    constrained = record_of(either)["settings"]["constrained"]
+    constrained = settings_of(either)["constrained"]
     assert any(row["malformed"] for row in metrics) is not constrained
     for row in metrics:
         expected = scores[row["step"]] - MALFORMED_COST * row["malformed"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logtriage.bench.runs import record_of
+from logtriage.bench.runs import settings_of
 from logtriage.train.grpo import LONGEST
 from logtriage.train.settings import (
     MOST_TOGETHER,
@@ -56,7 +56,7 @@ def test_bad_settings_are_answered(changes, answer):
 
 def test_presets_are_those_of_published_runs_and_careful_where_nothing_was_tuned():
     for preset in ("novice", "expert"):
-        found = record_of(RESULTS / preset / "seed-1")["settings"]
+        found = settings_of(RESULTS / preset / "seed-1")
         made = asdict(make_config(preset, model=found["model"], seed=1))
         both = made.keys() & found
         assert {name: found[name] for name in both} == {name: made[name] for name in both}

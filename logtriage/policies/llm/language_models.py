@@ -168,7 +168,7 @@ class LanguageModelPolicy(Policy):
         self.model, self.tokenizer, self.name = model, tokenizer, name
         self.temperature, self.turn_tokens, self.seed = temperature, turn_tokens, seed
         self.completion_tokens, self.protocol = completion_tokens, protocol
-        self._names = names_for(model.config.to_dict())
+        self._names = names_for(self.model.config.to_dict())
         self._chat = TextChat(tokenizer) if protocol is TEXT else NativeChat(tokenizer)
         self.grammar = None
         if constrained:

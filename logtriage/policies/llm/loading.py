@@ -2,6 +2,7 @@
 or without an adapter.
 """
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,12 @@ SHORT_SCHEMA = """\
 def located(source: str | Path) -> str | Path:
     """Return the folder of a model that is in the package; return any other source as it is."""
     return SHIPPED.get(str(source), source)
+
+
+def weights_digest(folder: Path) -> str:
+    """Digest of the weights in a folder; empty for a hub's model, which has no folder here."""
+    weights = [file.read_bytes() for file in sorted(folder.glob("*.safetensors"))]
+    return hashlib.sha256(b"".join(weights)).hexdigest()[:16] if weights else ""
 
 
 def quantised_name(source: str | Path) -> str:
