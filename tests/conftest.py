@@ -26,6 +26,11 @@ matplotlib.use("Agg")
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci")
 
+# On a clean clone, libraries are compiled where they are first imported. The second of two
+# processes begins with the largest ones, lest both compile the same at the same time.
+if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+    import logtriage.train.loop  # noqa: F401
+
 SESSIONS = 80  # room on the test server
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # Files of a few long tests begin first, lest one of the processes be left alone with them at the

@@ -107,7 +107,8 @@ def test_08_stops_within_its_hours_on_a_slow_machine(slow_t4, tmp_path):
 
 
 def test_03_trains(tmp_path):
-    run("03_grpo_training.ipynb", tmp_path, folder=str(tmp_path), **TINY)
+    few = {"steps": 2, "incidents": 2, "profile": "cpu"}  # from the base in the package
+    run("03_grpo_training.ipynb", tmp_path, folder=str(tmp_path), **few)
     assert len((tmp_path / "seed-1" / "metrics.jsonl").read_text().splitlines()) == 2
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from importlib.util import find_spec
 
 import pytest
 from scripted_turns import WRONG, as_played_by, conversed, does, message_of, opening
@@ -13,19 +14,18 @@ from logtriage.play.tools import tool_schemas
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
-# In requirements-dev.txt; a machine with the package alone may lack it.
-if not os.environ.get("CI"):
-    pytest.importorskip("inspect_ai")
-
-from inspect_ai import eval as evaluate
-from inspect_ai.log import read_eval_log
-from inspect_ai.model import ChatMessageAssistant, ModelOutput, ModelUsage, get_model
-from inspect_ai.solver import generate
-from inspect_ai.tool import ToolCall
+# In requirements-dev.txt; a machine with the package alone may lack it. It takes seconds to import,
+# so only the process that runs these tests imports it.
+pytestmark = pytest.mark.skipif(
+    not find_spec("inspect_ai") and not os.environ.get("CI"), reason="needs inspect_ai"
+)
 
 
 def as_inspect_has_it(completion):
     """A completion's message, its arguments read as Inspect reads them, or not."""
+    from inspect_ai.model import ChatMessageAssistant
+    from inspect_ai.tool import ToolCall
+
     message, calls = message_of(completion), []
     for one in message["tool_calls"] or ():
         name, written = one["function"].values()
@@ -38,6 +38,8 @@ def as_inspect_has_it(completion):
 
 def played(scripts, folder, split="test", options=None, **more):
     """The log of a run where the model says what `scripts` have for an opening, turn by turn."""
+    from inspect_ai import eval as evaluate
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
     def speak(read, tools, choice, config):
         turn = sum(message.role == "assistant" for message in read)
@@ -62,6 +64,8 @@ def value(score):
 
 
 def test_scores_are_ours_to_the_bit_and_the_log_can_be_read(tmp_path):
+    from inspect_ai.log import read_eval_log
+
     # A script that errs half of the time, on 21 incidents at once.
     scripts, expected = {}, {}
     for task in TASKS:
@@ -125,6 +129,8 @@ def test_each_split_is_a_task_and_names_are_checked(tmp_path):
 
 
 def test_another_solver_is_refused(tmp_path):
+    from inspect_ai.solver import generate
+
     script = {opening("single_crash", 0): [said(content="no")]}
     options = {"task": "single_crash", "episodes": 1}
     log = played(script, tmp_path, options=options, solver=generate())
