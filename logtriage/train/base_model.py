@@ -217,7 +217,7 @@ def build_base(
 
 
 def build_expert(
-    folder: str | Path, base: str | Path, seed: int = 0, shown: int = 1500, own: int = 10_000
+    folder: str | Path, base: str | Path, seed: int = 0, shown: int = 1500, own: int = 16_000
 ) -> Path:
     """Teach the model in `base` what `belief` would do, and save it in `folder`. A finished folder
     is returned as it is. `ValueError` if its settings differ, or if `base` holds no model.
