@@ -24,7 +24,7 @@ from tables import RESULTS, ROOT, TRACKS, seeds_of
 
 from logtriage.bench.plots import plot_checkpoints, plot_gain, plot_strata
 from logtriage.bench.recorded_results import draw_production, draw_real
-from logtriage.bench.runs import differing
+from logtriage.bench.runs import differing, record_of
 from logtriage.policies.llm.loading import SHIPPED
 from logtriage.train.experiment import (
     audit_run,
@@ -52,7 +52,7 @@ def check(run: Path) -> None:
 
 def check_alike(runs: Sequence[Path]) -> None:
     """Raise `ValueError` unless the runs differ by their seed alone: one recipe, from one base."""
-    first, *others = [json.loads((run / "config.json").read_text())["settings"] for run in runs]
+    first, *others = [record_of(run)["settings"] for run in runs]
     for run, settings in zip(runs[1:], others, strict=True):
         found = [name for name in differing(first, settings) if name != "seed"]
         if found:

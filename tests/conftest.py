@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -63,6 +64,14 @@ def pytest_collection_modifyitems(items):
     """The tests of long files first, longest first; all else as it was."""
     place = {name: at for at, name in enumerate(LONG_FILES)}
     items.sort(key=lambda item: place.get(item.path.name, len(LONG_FILES)))
+
+
+def needs(package):
+    """A mark for the tests of an optional package; where there is CI it must be installed. They
+    import it themselves, as that takes seconds and only one process runs them.
+    """
+    there = find_spec(package) or os.environ.get("CI")
+    return pytest.mark.skipif(not there, reason=f"needs {package}")
 
 
 def lines(path):

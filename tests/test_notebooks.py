@@ -19,8 +19,7 @@ from logtriage.bench.runs import last_step
 from logtriage.world.tasks import TASKS
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
-TINY = {"base": "built", "drills": 16, "novices": 16, "hidden": 32, "profile": "cpu"}
-TINY |= {"steps": 2, "incidents": 2}
+SHORT = {"steps": 2, "incidents": 2, "profile": "cpu"}
 
 
 def run(name, output, **parameters):
@@ -107,15 +106,15 @@ def test_08_stops_within_its_hours_on_a_slow_machine(slow_t4, tmp_path):
 
 
 def test_03_trains(tmp_path):
-    few = {"steps": 2, "incidents": 2, "profile": "cpu"}  # from the base in the package
-    run("03_grpo_training.ipynb", tmp_path, folder=str(tmp_path), **few)
+    run("03_grpo_training.ipynb", tmp_path, folder=str(tmp_path), **SHORT)
     assert len((tmp_path / "seed-1" / "metrics.jsonl").read_text().splitlines()) == 2
 
 
 @pytest.mark.slow
 def test_04_reports_what_03_trained(tmp_path):
     folder = tmp_path / "run"
-    run("03_grpo_training.ipynb", tmp_path, folder=str(folder), **TINY)
+    tiny = {**SHORT, "base": "built", "drills": 16, "novices": 16, "hidden": 32}
+    run("03_grpo_training.ipynb", tmp_path, folder=str(folder), **tiny)
     demo.take_published(folder / "seed-1")  # of the scripts
     few = {"episodes": 2, "split_episodes": 2, "curve_episodes": 2}
     run("04_learning_curves.ipynb", tmp_path, folder=str(folder), **few)

@@ -1,10 +1,9 @@
 """The tasks for Inspect, played by its own `eval` with a model that says what a test wants."""
 
 import json
-import os
-from importlib.util import find_spec
 
 import pytest
+from conftest import needs
 from scripted_turns import WRONG, as_played_by, conversed, does, message_of, opening
 from talking_server import said
 
@@ -14,11 +13,8 @@ from logtriage.play.tools import tool_schemas
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
-# In requirements-dev.txt; a machine with the package alone may lack it. It takes seconds to import,
-# so only the process that runs these tests imports it.
-pytestmark = pytest.mark.skipif(
-    not find_spec("inspect_ai") and not os.environ.get("CI"), reason="needs inspect_ai"
-)
+# In requirements-dev.txt; a machine with the package alone may lack it.
+pytestmark = needs("inspect_ai")
 
 
 def as_inspect_has_it(completion):

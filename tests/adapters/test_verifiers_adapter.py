@@ -3,11 +3,10 @@ what a script says.
 """
 
 import asyncio
-import os
 import sys
-from importlib.util import find_spec
 
 import pytest
+from conftest import needs
 from scripted_turns import WRONG, as_played_by, conversed, does, message_of, opening
 from talking_server import said, talking
 
@@ -17,10 +16,8 @@ from logtriage.play.scoring import PARTS
 from logtriage.world.tasks import TASKS
 
 # In requirements.txt at the newest release that OpenEnv's mcp allows; a machine with the package
-# alone may lack it. It takes seconds to import, so only the process that runs these tests does.
-pytestmark = pytest.mark.skipif(
-    not find_spec("verifiers") and not os.environ.get("CI"), reason="needs verifiers"
-)
+# alone may lack it.
+pytestmark = needs("verifiers")
 
 SPLIT, EPISODES = "test", 3
 
