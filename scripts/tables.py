@@ -202,8 +202,9 @@ def cost_line(track: str) -> str:
     played = sum(map(len, played_in(track, "episodes"))) / len(runs)
     lessons = base["settings"]
     learned = (
-        f"that of the novice, then {lessons['shown']:,} episodes of `{CEILING}`, and "
-        f"{lessons['own']:,} of its own that `{CEILING}` corrects"
+        f"that of the novice, then {lessons['shown']:,} episodes of `{CEILING}`, "
+        f"{lessons['own']:,} of its own that `{CEILING}` corrects, and {lessons['dialects']:,} in "
+        "dialects"
         if "base" in lessons
         else f"{lessons['drills']:,} drills, then {lessons['novices']:,} episodes of the novice"
     )

@@ -35,7 +35,14 @@ from ..world.call_graph import TEAMS
 from ..world.faults import REMEDIES
 from ..world.tasks import SEVERITIES
 from .distillation import own_examples
-from .drills import DRILL_PROMPT, drill, expert_episode, novice_episode
+from .drills import (
+    DRILL_PROMPT,
+    DialectSession,
+    NoisySession,
+    drill,
+    expert_episode,
+    novice_episode,
+)
 from .supervised import BATCH, Example, batches, encode, train_on
 
 DIGESTED = 40  # examples of each kind whose digest identifies a finished model
@@ -217,7 +224,12 @@ def build_base(
 
 
 def build_expert(
-    folder: str | Path, base: str | Path, seed: int = 0, shown: int = 1500, own: int = 16_000
+    folder: str | Path,
+    base: str | Path,
+    seed: int = 0,
+    shown: int = 1500,
+    own: int = 16_000,
+    dialects: int = 8_000,
 ) -> Path:
     """Teach the model in `base` what `belief` would do, and save it in `folder`. A finished folder
     is returned as it is. `ValueError` if its settings differ, or if `base` holds no model.
@@ -225,6 +237,7 @@ def build_expert(
     Args:
         shown: how many of the expert's own episodes it imitates first.
         own: how many episodes it then plays itself, corrected by the expert (see `distillation`).
+        dialects: how many more, which it reads in dialects (see `drills.DialectSession`).
     """
     base = Path(base)
     weights = weights_digest(base)
@@ -235,6 +248,7 @@ def build_expert(
         "seed": seed,
         "shown": shown,
         "own": own,
+        "dialects": dialects,
         "learning_rate": EXPERT_RATE,
         "examples": _digest(expert_episode(i) for i in range(DIGESTED)),
     }
@@ -244,8 +258,14 @@ def build_expert(
         model.float()  # a GPU loads it in half precision, which is too coarse for training
         examples = _conversations(expert_episode, shown, tokenizer, tool_schemas())
         _imitate(model, examples, seed, EXPERT_RATE, "expert", log)
-        together = own_examples(model, tokenizer, shown, own, seed)
-        train_on(model, together, math.ceil(own / BATCH), seed, EXPERT_RATE, "own", log)
+        first = shown
+        for label, count, reads in (
+            ("own", own, NoisySession),
+            ("dialects", dialects, DialectSession),
+        ):
+            together = own_examples(model, tokenizer, first, count, seed, reads)
+            train_on(model, together, math.ceil(count / BATCH), seed, EXPERT_RATE, label, log)
+            first += count
         return model, tokenizer
 
     return _finished(Path(folder), settings, make)

@@ -6,11 +6,12 @@ share the target (`SOFTNESS`). The model learns the tokens of the expert's turn 
 that it wrote differently, that one included. Several answers in a turn are compared one by one.
 
 The expert knows how incidents are drawn, but never reads an incident's truth. It reads every log
-line unchanged; the model reads some with words missing or made up (`drills.NoisySession`).
+line unchanged; the model reads some with words missing or made up (`drills.NoisySession` and
+`drills.DialectSession`).
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, takewhile
 from operator import itemgetter
 from random import Random
@@ -22,9 +23,10 @@ from ..ceiling.belief import WORTHWHILE, Lookahead, answer_actions
 from ..ceiling.posterior import Posterior
 from ..ceiling.prior import prior_of
 from ..play.actions import Action
+from ..play.episode import Episode
 from ..play.tools import ToolSession
 from ..policies.llm.language_models import Conversation, LanguageModelPolicy
-from .drills import EPISODE_SHARES, EXPERT_INDEX, NoisySession, draw_task, open_varied
+from .drills import EPISODE_SHARES, EXPERT_INDEX, draw_task, open_varied
 from .settings import TrainingConfig
 from .supervised import Example, batches
 
@@ -71,10 +73,15 @@ def advise(task: str, index: int, asked: Sequence[str]) -> list[list[Turn]]:
 
 
 def own_examples(
-    model: Any, tokenizer: Any, first: int, episodes: int, seed: int
+    model: Any,
+    tokenizer: Any,
+    first: int,
+    episodes: int,
+    seed: int,
+    session: Callable[[Episode], ToolSession],
 ) -> Iterator[list[Example]]:
     """Yield batches of the model's own episodes with the expert's targets. The model plays each
-    episode as it has been trained so far.
+    episode as it has been trained so far, and reads it as in such a session.
     """
     policy = LanguageModelPolicy(
         model,
@@ -90,7 +97,7 @@ def own_examples(
         for start in range(first, first + episodes, PLAYED_TOGETHER):
             indices = range(start, min(start + PLAYED_TOGETHER, first + episodes))
             rows = [(draw_task(random, EPISODE_SHARES), EXPERT_INDEX + index) for index in indices]
-            sessions = [NoisySession(open_varied(task, "train", at)) for task, at in rows]
+            sessions = [session(open_varied(task, "train", at)) for task, at in rows]
             model.eval()
             played = policy.converse(sessions, [Random(f"distillation/{at}") for _, at in rows])
             advice = parallel(

@@ -59,6 +59,7 @@ REWORDED = 0.6  # of questions about lines: there are many words, and drills are
 # Noise on log lines in varied wording, in imitated episodes: the share of lines that stay clear;
 # in the others, of unknown and of missing words; of lines of chatter without any known word.
 CLEAR_LINES, UNKNOWN_WORDS, MISSING_WORDS, UNKNOWN_LINES = 0.5, 0.2, 0.2, 0.3
+MOST_UNKNOWN = 0.8  # share of words that a dialect makes up, at most
 CHATTER, PUNCTUATION = ("normal", "benign"), ",.:;()'\""
 GRAPH_SIZES = (5, 30)  # services of a random call graph
 
@@ -256,6 +257,47 @@ class NoisySession(ToolSession):
         return "\n".join(noisy(line, self.services, self._random) for line in text.split("\n"))
 
 
+class DialectSession(ToolSession):
+    """A session with path names. If the wording is varied, log lines are in a dialect, which is
+    drawn for the incident: some words stand for themselves, others always read as the same made-up
+    word, as in the logs of unfamiliar software.
+    """
+
+    def __init__(self, episode: Episode) -> None:
+        self._random = Random(f"dialect/{incident_id(episode)}")
+        self._unknown = MOST_UNKNOWN * self._random.random() * episode.incident.varied_wording
+        self._read: dict[str, str] = {}  # a word to how it reads
+        super().__init__(episode, incident_names)
+
+    def _rendered(self, observation: Observation, opening: CallGraph | None = None) -> str:
+        text = super()._rendered(observation, opening)
+        if not self._unknown:
+            return text
+        names = "|".join(sorted(self.services, key=len, reverse=True))
+        word = re.compile(rf"(?<![\w-])(?:{names})(?![\w-])|[A-Za-z]{{3,}}")
+        return "\n".join(
+            level + " " + word.sub(self._reads, rest) if level.isupper() else line
+            for line in text.split("\n")
+            for level, _, rest in [line.partition(" ")]
+        )
+
+    def _reads(self, match: re.Match[str]) -> str:
+        known = match[0]
+        if known in self.services:
+            return known
+        if known not in self._read:
+            made_up = self._random.random() < self._unknown
+            self._read[known] = made_up_word(self._random) if made_up else known
+        return self._read[known]
+
+
+def made_up_word(random: Random) -> str:
+    """The beginning of a word of the varied wording, and the end of another."""
+    first, second = random.choices(varied_words(), k=2)
+    head = first[: random.randint(1, len(first) - 1)]
+    return head + second[random.randint(1, len(second) - 1) :]
+
+
 def noisy(line: str, kept: Container[str], random: Random) -> str:
     """Leave out some words of a log line and make up others, but keep those in `kept`. Some lines
     of chatter lose all known words. Half of the log lines, and other lines, stay as they are.
@@ -271,10 +313,7 @@ def noisy(line: str, kept: Container[str], random: Random) -> str:
         if word.strip(PUNCTUATION) in kept or not any(char.isalpha() for char in word):
             told.append(word)
         elif random.random() < unknown:
-            # the beginning of a word of the varied wording, and the end of another
-            first, second = random.choices(varied_words(), k=2)
-            head = first[: random.randint(1, len(first) - 1)]
-            told.append(head + second[random.randint(1, len(second) - 1) :])
+            told.append(made_up_word(random))
         elif random.random() >= MISSING_WORDS:
             told.append(word)
     return " ".join(told)

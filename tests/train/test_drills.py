@@ -9,6 +9,8 @@ import pytest
 
 from logtriage.play import episode
 from logtriage.play.episode import Episode
+from logtriage.play.renaming import incident_names
+from logtriage.play.tools import ToolSession
 from logtriage.train import drills
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import Incident, sample_incident
@@ -105,3 +107,37 @@ def test_the_examples_stay_what_they_are_and_name_services_by_their_paths():
     assert {"app-a1", "db-a1-b2-c1", "queue-a2-b1"} <= found
     with pytest.raises(ValueError, match="choose split train, not test"):
         drills.open_varied("single_crash", "test", 0)  # on which nothing is measured
+
+
+def test_a_dialect_has_one_word_for_another_and_keeps_all_else():
+    changed = []
+    for index in range(60):
+        printed, read = (
+            kind(drills.open_varied("single_crash", "train", index))
+            for kind in (
+                lambda episode: ToolSession(episode, incident_names),
+                drills.DialectSession,
+            )
+        )
+        longest_first = sorted(printed.services, key=len, reverse=True)
+        names = rf"(?<![\w-])(?:{'|'.join(longest_first)})(?![\w-])"
+        logs = []  # without names, and all other lines as they are
+        for session in (printed, read):
+            answer = session.call("request_more_logs", {"service": session.services[0]})
+            lines = f"{session.opening}\n{answer}".split("\n")
+            is_log = [line.split(" ")[0].isupper() for line in lines]
+            other = [line for line, log in zip(lines, is_log, strict=True) if not log]
+            text = "\n".join(line for line, log in zip(lines, is_log, strict=True) if log)
+            logs.append((re.findall(names, text), re.sub(names, "#", text), other))
+        (kept, plain, table), (kept_too, told, table_too) = logs
+        assert (kept, table) == (kept_too, table_too)
+        assert re.sub("[A-Za-z]+", "", plain) == re.sub("[A-Za-z]+", "", told)
+        words = re.findall("[A-Za-z]+", plain)
+        pairs = set(zip(words, re.findall("[A-Za-z]+", told), strict=True))
+        assert len(set(words)) == len(pairs)  # always the same word for a word
+        if printed.episode.incident.varied_wording:
+            changed.append(sum(word != made_up for word, made_up in pairs) / len(pairs))
+        else:
+            assert plain == told
+    mean = sum(changed) / len(changed)
+    assert 0 < mean < drills.MOST_UNKNOWN / 2 and max(changed) > 1.5 * mean  # few or many words
