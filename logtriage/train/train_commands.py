@@ -60,7 +60,7 @@ def build_base_command(
     seed: Annotated[int, Option(help="Of initialisation and batch order.")] = 0,
     expert: Annotated[Path | None, Option(help="A base for `belief` to teach.")] = None,
 ) -> None:
-    """Build the embedded base model (ten minutes on two cores), or an expert from one."""
+    """Build the embedded base (half an hour on two cores), or an expert from one (1.5 hours)."""
     from .base_model import build_base, build_expert
 
     if expert:
