@@ -34,7 +34,7 @@ from ..policies.llm.loading import load_language_model, weights_digest, with_too
 from ..world.call_graph import TEAMS
 from ..world.faults import REMEDIES
 from ..world.tasks import SEVERITIES
-from .distillation import own_examples
+from .distillation import Lesson, own_examples
 from .drills import (
     DRILL_PROMPT,
     DialectSession,
@@ -230,6 +230,7 @@ def build_expert(
     shown: int = 1500,
     own: int = 16_000,
     dialects: int = 8_000,
+    greedy: int = 6_000,
 ) -> Path:
     """Teach the model in `base` what `belief` would do, and save it in `folder`. A finished folder
     is returned as it is. `ValueError` if its settings differ, or if `base` holds no model.
@@ -238,6 +239,8 @@ def build_expert(
         shown: how many of the expert's own episodes it imitates first.
         own: how many episodes it then plays itself, corrected by the expert (see `distillation`).
         dialects: how many more, which it reads in dialects (see `drills.DialectSession`).
+        greedy: how many more, which it also plays greedily: where it is unsure, greedy play repeats
+            itself, and sampling does not.
     """
     base = Path(base)
     weights = weights_digest(base)
@@ -249,6 +252,7 @@ def build_expert(
         "shown": shown,
         "own": own,
         "dialects": dialects,
+        "greedy": greedy,
         "learning_rate": EXPERT_RATE,
         "examples": _digest(expert_episode(i) for i in range(DIGESTED)),
     }
@@ -259,13 +263,15 @@ def build_expert(
         examples = _conversations(expert_episode, shown, tokenizer, tool_schemas())
         _imitate(model, examples, seed, EXPERT_RATE, "expert", log)
         first = shown
-        for label, count, reads in (
-            ("own", own, NoisySession),
-            ("dialects", dialects, DialectSession),
+        for lesson in (
+            Lesson("own", own, NoisySession, temperature=1.0),
+            Lesson("dialects", dialects, DialectSession, temperature=1.0),
+            Lesson("greedy", greedy, DialectSession, temperature=0.0),
         ):
-            together = own_examples(model, tokenizer, first, count, seed, reads)
-            train_on(model, together, math.ceil(count / BATCH), seed, EXPERT_RATE, label, log)
-            first += count
+            together = own_examples(model, tokenizer, lesson, first, seed)
+            steps = math.ceil(lesson.episodes / BATCH)
+            train_on(model, together, steps, seed, EXPERT_RATE, lesson.name, log)
+            first += lesson.episodes
         return model, tokenizer
 
     return _finished(Path(folder), settings, make)

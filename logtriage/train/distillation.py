@@ -1,9 +1,10 @@
 """On-policy distillation: the model plays, and an expert says what to do in the states it reaches.
 
-The model plays incidents of `train` by sampling, and each of its turns is compared with what
-`belief` would do there (DAgger: Ross et al., 2011). Questions that promise nearly the same gain
-share the target (`SOFTNESS`). The model learns the tokens of the expert's turn up to the first one
-that it wrote differently, that one included. Several answers in a turn are compared one by one.
+The model plays incidents of `train`, by sampling or greedily, and each of its turns is compared
+with what `belief` would do there (DAgger: Ross et al., 2011). Questions that promise nearly the
+same gain share the target (`SOFTNESS`). The model learns the tokens of the expert's turn up to the
+first one that it wrote differently, that one included. Several answers in a turn are compared one
+by one.
 
 The expert knows how incidents are drawn, but never reads an incident's truth. It reads every log
 line unchanged; the model reads some with words missing or made up (`drills.NoisySession` and
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, takewhile
 from operator import itemgetter
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from joblib import Parallel, delayed
 
@@ -40,6 +41,15 @@ LEAST, TINY = 0.01, 1e-6
 Turn: TypeAlias = tuple[list[Action], float]
 Option: TypeAlias = tuple[list[list[int]], float]  # the same in tokens
 Target: TypeAlias = tuple[int, int, float]  # see `Example.targets`
+
+
+class Lesson(NamedTuple):
+    """Some of the model's own episodes, to be corrected by the expert."""
+
+    name: str
+    episodes: int
+    session: Callable[[Episode], ToolSession]  # in which the model reads an episode
+    temperature: float  # at which it plays; 0 for greedy play
 
 
 def best_turns(belief: Posterior, step: int) -> list[Turn]:
@@ -73,31 +83,26 @@ def advise(task: str, index: int, asked: Sequence[str]) -> list[list[Turn]]:
 
 
 def own_examples(
-    model: Any,
-    tokenizer: Any,
-    first: int,
-    episodes: int,
-    seed: int,
-    session: Callable[[Episode], ToolSession],
+    model: Any, tokenizer: Any, lesson: Lesson, first: int, seed: int
 ) -> Iterator[list[Example]]:
-    """Yield batches of the model's own episodes with the expert's targets. The model plays each
-    episode as it has been trained so far, and reads it as in such a session.
+    """Yield batches of a lesson's episodes, the `first` and on, with the expert's targets. The
+    model plays each episode as it has been trained so far.
     """
     policy = LanguageModelPolicy(
         model,
         tokenizer,
         name="training",
-        temperature=1.0,
+        temperature=lesson.temperature,
         turn_tokens=TrainingConfig.turn_tokens,  # as in training by reward
         completion_tokens=TrainingConfig.completion_tokens,
         constrained=True,
     )
-    random = Random(f"distillation/{seed}")
+    random, end = Random(f"distillation/{seed}"), first + lesson.episodes
     with Parallel(n_jobs=-1) as parallel:
-        for start in range(first, first + episodes, PLAYED_TOGETHER):
-            indices = range(start, min(start + PLAYED_TOGETHER, first + episodes))
+        for start in range(first, end, PLAYED_TOGETHER):
+            indices = range(start, min(start + PLAYED_TOGETHER, end))
             rows = [(draw_task(random, EPISODE_SHARES), EXPERT_INDEX + index) for index in indices]
-            sessions = [session(open_varied(task, "train", at)) for task, at in rows]
+            sessions = [lesson.session(open_varied(task, "train", at)) for task, at in rows]
             model.eval()
             played = policy.converse(sessions, [Random(f"distillation/{at}") for _, at in rows])
             advice = parallel(
