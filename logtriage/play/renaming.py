@@ -127,9 +127,13 @@ def _renamed_line(line: str, graph: CallGraph, names: Mapping[str, str]) -> str:
     return f"{level} {names[name]} {_replaced(text, near, names)}"
 
 
-def _replaced(text: str, some: Iterable[str], names: Mapping[str, str]) -> str:
-    """Replace these names in a text wherever one is a whole word."""
+def whole_names(some: Iterable[str]) -> str:
+    """A regular expression that matches these names wherever one is a whole word."""
     # Longest first, because one name may begin with another.
     either = "|".join(map(re.escape, sorted(some, key=len, reverse=True)))
-    whole = rf"(?<![\w-])(?:{either})(?![\w-])"
-    return re.sub(whole, lambda found: names[found[0]], text) if text else text
+    return rf"(?<![\w-])(?:{either})(?![\w-])"
+
+
+def _replaced(text: str, some: Iterable[str], names: Mapping[str, str]) -> str:
+    """Replace these names in a text wherever one is a whole word."""
+    return re.sub(whole_names(some), lambda found: names[found[0]], text) if text else text

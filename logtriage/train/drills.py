@@ -10,7 +10,7 @@ changes, so does the base model. In all of them services have path names, and no
 
 import re
 from collections.abc import Container
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from random import Random
 from typing import Any
@@ -20,7 +20,7 @@ from ..play.actions import Action
 from ..play.conversation import Message, opening_messages, tool_call
 from ..play.episode import Episode, incident_id
 from ..play.observation import Observation, call_graph_line, render
-from ..play.renaming import incident_names, path_names, renamed_graph
+from ..play.renaming import incident_names, path_names, renamed_graph, whole_names
 from ..play.tools import ToolSession
 from ..policies.novice import NovicePolicy
 from ..policies.scripted import REAL_SLOWDOWN, ReadingPolicy, TracePolicy
@@ -245,50 +245,52 @@ class NoisySession(ToolSession):
     unknown, as in the logs of unfamiliar software.
     """
 
+    stream = "noise"  # name of the random stream
+
     def __init__(self, episode: Episode) -> None:
-        self._random = Random(f"noise/{incident_id(episode)}")
+        self._random = Random(f"{self.stream}/{incident_id(episode)}")
         self._noise = episode.incident.varied_wording
         super().__init__(episode, incident_names)
 
     def _rendered(self, observation: Observation, opening: CallGraph | None = None) -> str:
         text = super()._rendered(observation, opening)
-        if not self._noise:
-            return text
-        return "\n".join(noisy(line, self.services, self._random) for line in text.split("\n"))
+        return "\n".join(map(self._read, text.split("\n"))) if self._noise else text
+
+    def _read(self, line: str) -> str:
+        return noisy(line, self.services, self._random)
 
 
-class DialectSession(ToolSession):
-    """A session with path names. If the wording is varied, log lines are in a dialect, which is
-    drawn for the incident: some words stand for themselves, others always read as the same made-up
-    word, as in the logs of unfamiliar software.
+class DialectSession(NoisySession):
+    """The same in a dialect, which is drawn for the incident: some words stand for themselves,
+    others always read as the same made-up word.
     """
 
-    def __init__(self, episode: Episode) -> None:
-        self._random = Random(f"dialect/{incident_id(episode)}")
-        self._unknown = MOST_UNKNOWN * self._random.random() * episode.incident.varied_wording
-        self._read: dict[str, str] = {}  # a word to how it reads
-        super().__init__(episode, incident_names)
+    stream = "dialect"
 
-    def _rendered(self, observation: Observation, opening: CallGraph | None = None) -> str:
-        text = super()._rendered(observation, opening)
-        if not self._unknown:
-            return text
-        names = "|".join(sorted(self.services, key=len, reverse=True))
-        word = re.compile(rf"(?<![\w-])(?:{names})(?![\w-])|[A-Za-z]{{3,}}")
-        return "\n".join(
-            level + " " + word.sub(self._reads, rest) if level.isupper() else line
-            for line in text.split("\n")
-            for level, _, rest in [line.partition(" ")]
-        )
+    def _read(self, line: str) -> str:
+        level, _, text = line.partition(" ")
+        return f"{level} {self._words.sub(self._told, text)}" if level.isupper() else line
 
-    def _reads(self, match: re.Match[str]) -> str:
-        known = match[0]
-        if known in self.services:
-            return known
-        if known not in self._read:
-            made_up = self._random.random() < self._unknown
-            self._read[known] = made_up_word(self._random) if made_up else known
-        return self._read[known]
+    @cached_property
+    def _words(self) -> re.Pattern[str]:
+        return re.compile(rf"{whole_names(self.services)}|[A-Za-z]{{3,}}")
+
+    @cached_property
+    def _dialect(self) -> dict[str, str]:
+        """How each word reads that was met; a name reads as it is."""
+        return {name: name for name in self.services}
+
+    @cached_property
+    def _unknown(self) -> float:
+        """The share of words that the dialect makes up."""
+        return MOST_UNKNOWN * self._random.random()
+
+    def _told(self, match: re.Match[str]) -> str:
+        word, unknown = match[0], self._unknown
+        if word not in self._dialect:
+            made_up = self._random.random() < unknown
+            self._dialect[word] = made_up_word(self._random) if made_up else word
+        return self._dialect[word]
 
 
 def made_up_word(random: Random) -> str:
