@@ -3,31 +3,32 @@
 It sees what an agent sees, never the right answer, and knows the runbook (`faults.FAULTS`).
 """
 
+from collections import Counter
 from random import Random
 
 from ..play.actions import Action
 from ..play.observation import Observation
 from ..world.call_graph import CallGraph
 from ..world.tasks import PAR_STEPS
-from .scripted import ReadingPolicy
+from .scripted import REAL_SLOWDOWN, ReadingPolicy
 
 # The novice's habits, set by judgement. It asks often enough that its imitator meets the logs of
 # every service and all seven actions, is patient often enough that reward can pick up patience, and
-# is wrong often enough to leave reward much to teach.
+# is wrong often enough to leave reward much to teach. Where nothing shows, it goes down a list:
+# an imitator of random questions asks the same service again and again in greedy play.
 ANSWER_STEPS = PAR_STEPS[1]
 MOST_ASKED = 12  # its patience: 1 to this many questions, uniformly, if there are steps for it
-MAKES_SURE = 0.5  # chance to ask a service again whose lines hint at a fault but prove none
+STARTS_AT_EDGE = 0.5  # chance to ask the edge first
+FOLLOWS = 0.75  # chance to ask where lines show a fault or report errors, else it goes down its list
+MAKES_SURE = 0.8  # chance to ask a service again whose lines hint at a fault but prove none
 STOPS_ASKING = 0.8  # chance, whenever the service asked last has shown its fault
 DISMISSES = 0.5  # chance, if the opening had no alert and the service asked last showed no fault
 BLAMES_LOUDEST = 0.5  # chance; otherwise it blames the service asked last
-# One draw in [0, 1) decides which service it asks next. Below ASKS_LOUDEST, the first time only, it
-# asks the loudest; else, below FOLLOWS_REPORT, one that the last one reports errors from; else any.
-ASKS_LOUDEST, FOLLOWS_REPORT = 0.35, 0.65
 
 
 class NovicePolicy(ReadingPolicy):
-    """Asks at random until a service shows a fault or its patience ends. It blames the loudest half
-    of the time, and often dismisses an incident that showed nothing. All draws use one stream.
+    """Asks until a service shows a fault or its patience ends. It blames the loudest half of the
+    time, and often dismisses an incident that showed nothing. All draws use one stream.
     """
 
     name = "novice"
@@ -62,16 +63,21 @@ class NovicePolicy(ReadingPolicy):
         return [Action("request_more_logs", (service,))]
 
     def _whom_to_ask(self) -> str:
-        """A service not asked yet; once all were asked, the one that looks slowest."""
-        drawn = self._random.random()
+        """One of the services that were asked least often."""
+        if not self._asked and self._random.random() < STARTS_AT_EDGE:
+            return self.edges[0]
+        asked = Counter(self._asked)
+        least = min(asked[name] for name in self.topology.names)
+        left = [name for name in self.topology.names if asked[name] == least]
         source = self._asked[-1] if self._asked else self._loudest
-        if not self._asked and drawn < ASKS_LOUDEST:
-            return self._loudest
-        unasked = [name for name in self.topology.names if name not in self._asked]
-        if not unasked:
-            return self.slowest()
-        lines = self.readings[source]
-        reported = [one.subject for one in lines if one.kind == "callee" and one.subject in unasked]
-        if reported and drawn < FOLLOWS_REPORT:
-            return self._random.choice(reported)
-        return self._random.choice(unasked)
+        shown = [name for name in left if self.fault_at(name) is not None]
+        reported = [name for name in self.subjects(source, "callee") if name in left]
+        if (shown or reported) and self._random.random() < FOLLOWS:
+            return (shown or reported)[0]
+        return min(left, key=self._place)
+
+    def _place(self, service: str) -> tuple[bool, bool]:
+        """Its place in the list: first those without metrics, then those that look slow, then the
+        others, each in the order of the call graph.
+        """
+        return bool(self.slowdowns[service]), self.slowdown(service) <= REAL_SLOWDOWN

@@ -180,7 +180,7 @@ _T4: dict[str, Any] = {
 }
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "novice": _CPU,
+    "novice": {**_CPU, "steps": 80},
     # Its base has already been taught, so it takes half as many steps.
     "expert": {**_CPU, "learning_rate": 3e-4, "steps": 60, "warmup": 10},
     "recommended": _T4,
