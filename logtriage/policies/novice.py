@@ -19,7 +19,7 @@ from .scripted import REAL_SLOWDOWN, ReadingPolicy
 ANSWER_STEPS = PAR_STEPS[1]
 MOST_ASKED = 12  # its patience: 1 to this many questions, uniformly, if there are steps for it
 STARTS_AT_EDGE = 0.5  # chance to ask the edge first
-FOLLOWS = 0.75  # chance to ask where lines show a fault or report errors, else it goes down its list
+FOLLOWS = 0.75  # chance to ask where lines show a fault or report errors, else down its list
 MAKES_SURE = 0.8  # chance to ask a service again whose lines hint at a fault but prove none
 STOPS_ASKING = 0.8  # chance, whenever the service asked last has shown its fault
 DISMISSES = 0.5  # chance, if the opening had no alert and the service asked last showed no fault
