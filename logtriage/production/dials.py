@@ -17,6 +17,7 @@ LAYERS = (3, 6)  # services on the longest path: 6, 6 and 3
 ENTRIES = 0.6  # chance, each time, that users reach no further service; 5 at most
 # Chance that a service has more than one caller: .16, .48 and .44; at most 6 callers.
 SHARED = (0.05, 0.65)
+FEWER_CALLERS = (0.35, 0.7)  # chance, each time, that such a service has no further caller
 PROXIES = (0.0, 0.4)  # share of services that only pass requests on: PetShop's clients, buckets
 UNUSED = (-0.1, 0.25)  # share of services that nobody calls these days; below 0 means none
 
@@ -24,6 +25,7 @@ UNUSED = (-0.1, 0.25)  # share of services that nobody calls these days; below 0
 OWN_TIME = (5.0, 1.2)  # ms that a service itself takes: median, and sigma of its logarithm
 REQUESTS = (2.0, 1.5)  # requests a second at an entry: median and sigma; .01 to 300
 ERRORS = 0.15  # share of services that usually have some failing requests
+USUAL_ERRORS = (0.003, 1.8)  # share of their requests: median and sigma
 P95_BAND = (0.45, 0.7)  # half width of a p95's band, relative to the usual: .34, 1.02 and .67
 
 # -- today
@@ -33,6 +35,15 @@ CORRELATED = (0.0, 0.7)  # correlation of a sample with the one before
 SHIFTS = (0.0, 0.12)  # chance that a metric is at another level: 10, 5 and 1 bystanders
 SPIKES = (0.0, 0.06)  # chance that one sample of a metric is far off
 FAILING = (0.0, 0.06)  # chance that a bystander fails on its own
+# Sigmas of logarithms, as median and sigma: the callee's and the network's part of a wait (.43 and
+# .03; .28 and .37), the p95 of a service's calls relative to its own, memory, its machine's cpu.
+SERVED_NOISE = (0.15, 1.0)
+NETWORK_NOISE = (0.3, 0.5)
+CALLS_P95 = (1.5, 0.7)
+MEMORY = (0.01, 0.9)
+NODE_CPU = (0.09, 0.7)
+FAR_CALLS = (0.0, 0.3)  # chance that a wait is at another level: up to .2
+BUSY = (0.02, 0.5)  # how far requests of one service wander
 MISSING = (0.0, 0.06)  # share of samples that are lost, besides those without a request
 DARK = (0.0, 0.12)  # share of services for which only requests are measured
 DEPLOYS = 0.1  # chance that an innocent service was deployed within the hour
@@ -47,7 +58,7 @@ GROUP_OF = {
     "slow": 0,  # longer by so many times the root's usual latency
     "added": 0,  # longer by so many ms
     "faster": 0,  # shorter by this share of the root's own time
-    "delay": 0,  # ms that each call to or from the root waits longer
+    "delay": 0,  # ms that each call to the root waits longer: 2,000 and more, and 250 to 750
     "neighbours": 0,  # slows other services on its machine by so many times their own time
     "fails": 1,  # share of requests that fails at the root
     "drops": 1,  # share that the root ends without calling its callees
@@ -73,36 +84,39 @@ class Failure(NamedTuple):
 
 ALWAYS = (0, 0, 0, 0)  # every group shows
 FAILURES = (
-    Failure("network_delay", 3, "restart", "sre", ALWAYS, 0, {"delay": (20, 400)}),
+    Failure("network_delay", 3, "restart", "sre", ALWAYS, 0, {"delay": (200, 4000)}),
     Failure(
         "network_loss", 1, "restart", "sre", (0, 0.4, 0, 0), 0,
-        {"delay": (10, 200), "fails": (0.01, 0.2)},
+        {"delay": (100, 1000), "fails": (0.01, 0.2)},
     ),
     Failure(
         "cpu_contention", 3, "restart", "sre", (0.1, 0, 0, 0), 0,
-        {"slow": (0.2, 8), "neighbours": (0.02, 0.5), "cpu": (1.5, 60)},
-    ),
-    Failure("cpu_consumed", 1, "scale", "sre", ALWAYS, 0, {"slow": (0.2, 1), "cpu": (2.5, 60)}),
-    Failure(
-        "memory_leak", 1, "restart", "backend", (0.2, 0, 0, 0.5), 0,
-        {"slow": (0.1, 2), "cpu": (0.1, 1), "memory": (0.08, 2), "tells": (1, 30)},
+        {"slow": (0.2, 40), "neighbours": (0.02, 0.5), "cpu": (1.5, 60), "memory": (0.01, 0.4)},
     ),
     Failure(
-        "exception", 3, "rollback", "backend", (0.4, 0, 0, 0.3), 0.3,
+        "cpu_consumed", 1, "scale", "sre", ALWAYS, 0,
+        {"slow": (0.2, 20), "cpu": (2.5, 60), "memory": (0.01, 0.2)},
+    ),
+    Failure(
+        "memory_leak", 1, "restart", "backend", (0.1, 0, 0, 0.2), 0,
+        {"slow": (0.1, 2), "cpu": (0.1, 1), "memory": (0.3, 3), "tells": (1, 30)},
+    ),
+    Failure(
+        "exception", 3, "rollback", "backend", (0.3, 0, 0, 0.2), 0.3,
         {"faster": (0.05, 0.8), "fails": (0.03, 1), "drops": (0.03, 1), "tells": (2, 100),
          "fewer": (0.2, 0.8)},
     ),
     Failure(
-        "wrong_result", 2, "rollback", "backend", (0.5, 0, 0, 0.3), 0.5,
-        {"faster": (0.1, 0.8), "drops": (0.4, 1), "fewer": (0.3, 0.9)},
+        "wrong_result", 2, "rollback", "backend", (0.1, 0, 0, 0.1), 0.5,
+        {"faster": (0.1, 0.8), "drops": (0.4, 1), "fewer": (0.5, 0.95)},
     ),
     Failure("added_delay", 3, "rollback", "backend", ALWAYS, 0.2, {"added": (40, 4000)}),
     Failure(
         "slow_query", 1.5, "kill-query", "dba", ALWAYS, 0, {"slow": (0.3, 12), "cpu": (0.1, 3)},
     ),
     Failure(
-        "faulty_code", 3, "rollback", "backend", (0, 0, 0, 0.6), 0.2,
-        {"fails": (0.02, 1), "drops": (0.02, 1), "tells": (2, 100)},
+        "faulty_code", 3, "rollback", "backend", (0.3, 0, 0, 0.3), 0.2,
+        {"slow": (0.03, 0.6), "fails": (0.02, 1), "drops": (0.02, 1), "tells": (2, 100)},
     ),
     Failure(
         "overload", 1.5, "scale", "sre", (0, 0, 0, 0.7), 0,
@@ -113,7 +127,7 @@ FAILURES = (
         {"slow": (0.2, 3), "neighbours": (0.2, 2), "cpu": (10, 60)},
     ),
     Failure(
-        "misconfiguration", 1.5, "rollback", "backend", (0.5, 0, 0, 0.3), 0.6,
+        "misconfiguration", 1.5, "rollback", "backend", (0.4, 0, 0, 0.2), 0.6,
         {"slow": (0.2, 4), "fails": (0.03, 1), "drops": (0.03, 1), "tells": (2, 100)},
     ),
 )  # fmt: skip

@@ -107,21 +107,18 @@ def _read_time(block: Block, at: int, causes: Causes) -> Found:
     yield from _series(covariance, seen, block.chances[at], change.latency, copies=2)
     yield from _metric(block, at, "p95 of its calls", change.calls)
 
-    calls = block.calls
-    callers, callees = np.nonzero(np.isfinite(calls.network[at]))
-    served = np.log(block.shown.waits[at, callers, callees, 2] / mesh.latency[at, callees])
-    sigma = calls.served_noise[at].item()
-    for took, callee in zip(served, callees, strict=True):
+    calls, far = block.calls, block.calls.far[at].item()
+    for caller, callee in np.argwhere(np.isfinite(calls.network[at])):
         cause = np.flatnonzero(np.abs(change.latency[:, callee]) > LEAST)
-        mean = np.log(np.maximum(1.0 + change.latency[cause, callee], 0.05))
-        yield cause, ((took**2 - (took - mean) ** 2) / (2.0 * sigma**2))[:, None]
-    network = calls.network[at, callers, callees]
-    for took, caller, callee in zip(network, callers, callees, strict=True):
-        touched = (causes.root == caller) | (causes.root == callee)
-        cause = np.flatnonzero(touched & (change.delay[:, 0] > 0.0))
+        ratio = np.append(change.latency[cause, callee], 0.0)
+        served = block.shown.waits[at, caller, callee, 2] / mesh.latency[at, callee]
+        off = np.log(served / np.maximum(1.0 + ratio, 0.05))
+        sigma = calls.served_noise[at].item()
+        yield cause, _gained(_two_normals(off, sigma, world.FAR_SERVED, far))
+        cause = np.flatnonzero((causes.root == callee) & (change.delay[:, 0] > 0.0))
         wire = mesh.wire[at, caller, callee] + np.append(change.delay[cause, 0], 0.0)
-        sigma, far = calls.noise[at].item(), calls.far[at].item()
-        yield cause, _gained(_two_normals(np.log(took / wire), sigma, world.FAR_CALL, far))
+        off = np.log(calls.network[at, caller, callee] / wire)
+        yield cause, _gained(_two_normals(off, calls.noise[at].item(), world.FAR_CALL, far))
 
 
 def _read_requests(block: Block, at: int, causes: Causes) -> Found:

@@ -9,8 +9,7 @@ what each metric should be (`mesh.consequences`), and noise is added to that.
 The logarithm of value over usual is the effect of the fault plus noise. Samples are correlated,
 counts of few requests are noisy, and the day may be unlike the usual. Now and then, a metric moves
 to another level (before the window or from some sample on), or a single sample is far off. Given
-which of these `PATTERNS` it is, the noise is normal, so its likelihood is a sum of a few normal
-densities.
+which of these `PATTERNS` it is, the noise is normal: its likelihood is a sum of a few normals.
 """
 
 from dataclasses import dataclass
@@ -33,13 +32,14 @@ ZERO = 2  # the sample in which the fault begins
 ONSETS = np.array([2.0, 2.25, 2.5, 2.75, 3.0], np.float32)  # in samples; all equally likely
 LATENCY_SHARE = 0.7  # share of a p95's noise that the mean latency has
 OWN_NOISE = {"latency": 0.2, "p95": 0.3}  # extra noise of each, relative to `Mesh.noise`
-LINES_NOISE, LINES_FAR, FAR_LINES = 0.3, 1.0, 0.05  # log lines: sigma, another level, its chance
+LINES_NOISE, LINES_FAR, FAR_LINES = 0.45, 1.0, 0.12  # log lines: sigma, another level, its chance
 BURSTS = np.array([1.0, 5.0, 25.0])  # new complaints a minute of a bystander, all equally likely
 BURST = 0.03  # its chance
 BURSTINESS = 2.0  # shape of the gamma that a count's mean is multiplied by
 FAILING_SHARES = np.array([0.01, 0.05, 0.2, 0.5, 1.0])  # if a bystander fails on its own
+SELDOM = 0.7  # requests in a period; of fewer, the median is 0
 CUT = ("memory", "node cpu")  # metrics that end at 100 %
-FAR_CALL = 1.6  # extra sigma of a call's network time at another level
+FAR_CALL, FAR_SERVED = 2.0, 1.2  # extra sigma of a call at another level: network, and callee
 
 
 def pattern_chances(shift: np.ndarray, spike: np.ndarray) -> np.ndarray:
@@ -126,7 +126,7 @@ class Calls(NamedTuple):
     network: np.ndarray  # [B, caller, callee] nan if nobody measured it
     noise: np.ndarray  # [B, 1, 1] sigma
     served_noise: np.ndarray  # likewise, of what the callee measures
-    far: np.ndarray  # [B, 1, 1] chance of another level
+    far: np.ndarray  # [B, 1, 1] chance of another level, of either
 
 
 class Block:
@@ -153,15 +153,13 @@ class Block:
         self.chances = pattern_chances(shift, spike)  # [B, pattern] of `PATTERNS`
         follows = self.noise["latency"].follows
         together = Noise(draw.uniform(dials.LOAD, BLOCK, 1), 0.0, 0.0, 0.0, follows)
-        # [B, 1, sample] requests, relative to the usual
-        self.load = np.exp(together.draw(draw, self.chances, BLOCK, 1))
+        self.load = np.exp(together.draw(draw, self.chances, BLOCK, 1))  # [B, 1, sample] requests
         # [B, N] share of a service's cpu that does not follow requests
         self.steady_cpu = draw.uniform((0.1, 0.9), BLOCK, size)
         self.usual = _usual(self.mesh)  # [B, N, metric] of which `shown` may lack some
 
         values = self._values(draw)
-        # [B, 1] chance that a bystander fails on its own
-        self.failing = draw.uniform(dials.FAILING, BLOCK, 1)
+        self.failing = draw.uniform(dials.FAILING, BLOCK, 1)  # [B, 1] chance of a bystander
         # [B, N, sample] number of requests in the period, and of those that fail
         self.requests, self.failures = self._count(draw, values)
         self._hide(draw, values)
@@ -169,8 +167,7 @@ class Block:
         self.calls, waits = _calls(draw, self.mesh, self.root, self.change)
         self.minutes = draw.uniform((1.0, 3.0), BLOCK, 1)  # in which log lines were counted
         self.lines = _lines(draw, self.mesh, self.change, self.load, self.minutes)
-        # [B] whether anybody keeps log lines
-        self.logged = draw.chance(0.8, BLOCK) & (self.mesh.style != APPLICATION)
+        self.logged = draw.chance(0.8, BLOCK) & (self.mesh.style != APPLICATION)  # [B]
         counts = np.where(self.logged[:, None, None], np.stack(self.lines, -1), np.nan)
         alerts = self._alerts(values, bands[0])
         calls = self.mesh.calls.astype(np.float32)
@@ -212,7 +209,7 @@ class Block:
         for name, ratio in logs.items():
             values[:, :, AT[name]] = self.usual[:, :, AT[name], None] * np.exp(ratio + drawn[name])
         for name in CUT:
-            values[:, :, AT[name]] = np.minimum(values[:, :, AT[name]], 100.0)
+            values[:, :, AT[name]] = np.round(np.minimum(values[:, :, AT[name]], 100.0), 1)
         return values
 
     def _count(self, draw: Draw, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -286,18 +283,20 @@ def log_change(ratio: np.ndarray) -> np.ndarray:
 def _noises(draw: Draw, mesh: Mesh) -> dict[str, Noise]:
     """The noise of each metric of each service."""
     few = 1.0 / np.sqrt(mesh.rate * mesh.period + 0.5)
-    ends = dials.CORRELATED, dials.DRIFT, (0.4, 1.4), (0.02, 0.3)
-    follows, day, calls, busy = (draw.uniform(one, len(few), 1) for one in ends)
-    wide, days = 1.3 * calls * mesh.noise, calls * (0.3 + mesh.noise)
+    ends = dials.CORRELATED, dials.DRIFT, dials.BUSY
+    follows, day, busy = (draw.uniform(one, len(few), 1) for one in ends)
+    calls = draw.lognormal(*dials.CALLS_P95, len(few), 1) * mesh.noise
+    memory = draw.lognormal(*dials.MEMORY, *few.shape)
+    node = draw.lognormal(*dials.NODE_CPU, len(few), 1)
     cpu = np.clip(0.8 * mesh.noise, 0.05, 0.6)
     return {
         # Also the p95's, as most of it is shared.
         "latency": Noise(0.8 * mesh.noise, 0.5 * few, day + 0.3 * mesh.noise, 1.0, follows),
-        "p95 of its calls": Noise(wide, 0.5 * few, days, 1.2, follows),
+        "p95 of its calls": Noise(calls, 0.5 * few, 0.3 + mesh.noise, 1.2, follows),
         "requests": Noise(busy, few, day, 1.0, follows),
         "cpu": Noise(cpu, 0.0, 0.5 * day, 0.6, follows),
-        "memory": Noise(0.004, 0.0, 0.012, 0.08, follows),
-        "node cpu": Noise(0.08, 0.0, 0.05, 0.3, follows),
+        "memory": Noise(0.4 * memory, 0.03 / mesh.memory, memory, 0.08, follows),
+        "node cpu": Noise(node, 0.0, 0.6 * node, 0.3, follows),
     }
 
 
@@ -320,14 +319,17 @@ def _usual_bands(
     sigma = np.empty_like(usual)
     for name, one in (noise | {"p95": noise["latency"]}).items():
         share = LATENCY_SHARE if name == "latency" else 1.0
-        sigma[:, :, AT[name]] = share * np.hypot(one.wander, one.counted)
+        day = one.day if name in CUT else 0.0  # their bands are of several days
+        sigma[:, :, AT[name]] = share * np.sqrt(one.wander**2 + one.counted**2 + day**2)
     sigma[:, :, AT["available"]] = 0.0
     shown = usual.copy()
-    shown[:, :, AT["requests"]] *= np.where(mesh.period > 60.0, mesh.period, 1.0)
+    often = mesh.rate * mesh.period > SELDOM
+    shown[:, :, AT["requests"]] *= often * np.where(mesh.period > 60.0, mesh.period, 1.0)
     rarely = mesh.rate * mesh.period < draw.uniform((0.0, 0.5), count, size)
     shown[:, :, : AT["available"]][rarely] = np.nan
     uneven = np.exp(draw.uniform((0.0, 2.0), count, size, 1) * draw.chance(0.35, count, size, 1))
-    low, high = shown * np.exp(-1.645 * sigma), shown * np.exp(1.645 * sigma * uneven)
+    above = np.minimum(1.645 * sigma * uneven, 9.0)
+    low, high = shown * np.exp(-1.645 * sigma), shown * np.exp(above)
     deviation = shown * sigma * draw.uniform((0.3, 1.0), count, size, 1)
     at = AT["available"]
     fails = 1.0 - usual[:, :, at] / 100.0
@@ -343,17 +345,17 @@ def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> tuple[Ca
     """Draw what callers and callees measure of their calls after the onset; also `Arrays.waits`."""
     count, size = mesh.own.shape
     square = (count, size, size)
-    kept = draw.chance(0.75, count) & (mesh.style != APPLICATION)
+    kept = draw.chance(0.9, count) & (mesh.style != APPLICATION)
     known = mesh.calls & kept[:, None, None] & ~draw.chance(0.03, *square)
-    far = draw.uniform((0.02, 0.15), count, 1, 1)
-    noise = draw.uniform((0.05, 0.5), count, 1, 1)
-    served_noise = draw.uniform((0.1, 0.4), count, 1, 1)
+    far = draw.uniform(dials.FAR_CALLS, count, 1, 1)
+    noise = draw.lognormal(*dials.NETWORK_NOISE, count, 1, 1)
+    served_noise = draw.lognormal(*dials.SERVED_NOISE, count, 1, 1)
     slower = np.maximum(1.0 + change.latency, 0.05)
-    served = (mesh.latency * slower)[:, None, :] * np.exp(served_noise * draw.normal(*square))
+    wobble = served_noise + FAR_SERVED * draw.chance(far, *square)
+    served = (mesh.latency * slower)[:, None, :] * np.exp(wobble * draw.normal(*square))
     wobble = noise + FAR_CALL * draw.chance(far, *square)
-    at_root = np.arange(size) == root[:, None]
-    touched = at_root[:, :, None] | at_root[:, None, :]
-    wire = mesh.wire + touched * change.delay[..., None]
+    to_root = (np.arange(size) == root[:, None])[:, None, :]
+    wire = mesh.wire + to_root * change.delay[..., None]
     network = wire * np.exp(wobble * draw.normal(*square))
     usual = np.broadcast_to(mesh.latency[:, None], square)
     waits = np.stack([served + network, usual + mesh.wire, served, usual], -1)

@@ -67,8 +67,7 @@ class Mesh:
         proxy = draw.chance(draw.uniform(dials.PROXIES, count, 1), *shape)
         own = draw.lognormal(*dials.OWN_TIME, *shape) * draw.uniform((0.3, 3.0), count, 1)
         self.own = own * np.where(proxy, 0.03, 1.0)  # [B, N] a service's own time
-        # [B, caller, callee] time on the network
-        self.wire = self.calls * draw.lognormal(1.5, 0.7, *square)
+        self.wire = self.calls * draw.lognormal(1.5, 0.7, *square)  # [B, caller, callee] ms
         weight = times * draw.uniform((0.25, 1.0), *shape)[:, :, None]  # calls in parallel, caches
         # [B, N] ms by which a request takes longer when each call waits 1 ms longer
         self.waits = weight.sum(2)
@@ -96,13 +95,11 @@ class Mesh:
         # [B, N] usual sum over its machine, %
         self.cpu_of_machine = np.einsum("bij,bj->bi", together, self.cpu) + 100.0
 
-        errors = draw.chance(dials.ERRORS, *shape) * draw.lognormal(0.003, 1.0, *shape)
+        errors = draw.chance(dials.ERRORS, *shape) * draw.lognormal(*dials.USUAL_ERRORS, *shape)
         self.errors = np.clip(errors, 2e-4, 0.5)  # [B, N] usual share of requests that fail
         band = draw.lognormal(*dials.P95_BAND, count, 1) * draw.lognormal(1.0, 0.45, *shape)
-        # [B, N] sigma of a p95's logarithm
-        self.noise = np.arcsinh(np.clip(band, 0.05, 3.0)) / 1.645
-        # [B, 1] seconds between samples
-        self.period = np.where(draw.chance(0.35, count, 1), 300.0, 60.0)
+        self.noise = np.arcsinh(np.clip(band, 0.05, 3.0)) / 1.645  # [B, N] of a p95's logarithm
+        self.period = np.where(draw.chance(0.35, count, 1), 300.0, 60.0)  # [B, 1] seconds
         self.style = draw.stream.integers(0, len(STYLES), count)  # [B] which of `STYLES`
         self.measured = _measured(draw, self.style, size)  # [B, N, metric]
         # [B, N] whether it is measured, and has enough requests for a fault to matter
@@ -134,7 +131,8 @@ def _calls(draw: Draw, layer: np.ndarray) -> np.ndarray:
     busy = draw.uniform((0.0, 1.0), count, size, 1) * draw.uniform((0.0, 1.2), count, 1, 1)
     order = np.where(above, draw.uniform((0.0, 1.0), count, size, size) + 2.0 * far - busy, 99.0)
     shared = draw.chance(draw.uniform(dials.SHARED, count, 1), count, size)
-    callers = np.minimum(1 + shared * draw.stream.geometric(0.6, (count, size)), MOST_CALLERS)
+    fewer = draw.uniform(dials.FEWER_CALLERS, count, 1)
+    callers = np.minimum(1 + shared * draw.stream.geometric(fewer, (count, size)), MOST_CALLERS)
     rank = np.argsort(np.argsort(order, axis=1), axis=1)
     return above & (rank < callers[:, None, :])
 
@@ -166,7 +164,7 @@ class Change:
 
     latency: np.ndarray  # ratio
     calls: np.ndarray  # ratio, of the time that its calls take
-    delay: np.ndarray  # [H, 1] ms that each call to or from the root waits longer
+    delay: np.ndarray  # [H, 1] ms that each call to the root waits longer
     errors: np.ndarray  # share that fails
     requests: np.ndarray  # ratio
     cpu: np.ndarray  # ratio
@@ -185,7 +183,7 @@ def consequences(
     size = {name: value[:, None] for name, value in size.items()}
     rows = {
         name: getattr(mesh, name)[cluster]
-        for name in ("latency", "errors", "waits", "own", "cpu", "cpu_of_machine")
+        for name in ("latency", "errors", "own", "cpu", "cpu_of_machine")
     }
     usual = {name: row[np.arange(len(root)), root][:, None] for name, row in rows.items()}
     at = (np.arange(mesh.own.shape[1]) == root[:, None]).astype(np.float32)
@@ -196,8 +194,7 @@ def consequences(
     beside = machine == machine[np.arange(len(root)), root][:, None]
 
     longer = usual["latency"] * size["slow"] + size["added"] - usual["own"] * size["faster"]
-    slower = slowed * (longer + usual["waits"] * size["delay"])
-    slower = slower + (slowed - at) * size["delay"] + crowded * size["neighbours"]
+    slower = slowed * longer + (slowed - at) * size["delay"] + crowded * size["neighbours"]
     itself = at * longer + (beside - at) * rows["own"] * size["neighbours"]
     calls_take = np.maximum(rows["latency"] - rows["own"], 1e-3)
     through = mesh.through[cluster, root] * (1.0 - at)

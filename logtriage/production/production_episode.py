@@ -3,9 +3,9 @@
     production_case("test", 7)
     ProductionEpisode.open("test", 7)
 
-It shows what a real incident shows, to three significant digits, and is scored in the same way: 1
-if the first service blamed is the root, or if nothing is wrong and the incident is ignored, with
-nobody blamed, fixed or paged. These are reported separately, and not scored:
+It shows what a real incident shows, to three significant digits (calls to four), and is scored
+in the same way: 1 if the first service blamed is the root, or if nothing is wrong and the incident
+is ignored, with nobody blamed, fixed or paged. These are reported separately, and not scored:
 
 | question | answered by |
 |---|---|
@@ -195,7 +195,7 @@ def _call_times(block: Block, at: int, names: list[str]) -> list[CallTime]:
     waits = block.shown.waits[at]
     known = np.argwhere(np.isfinite(waits[..., 0]))
     return sorted(
-        CallTime(names[caller], names[callee], *map(_short, waits[caller, callee]))
+        CallTime(names[caller], names[callee], *(_short(one, 4) for one in waits[caller, callee]))
         for caller, callee in known
     )
 
@@ -232,9 +232,9 @@ def _log(block: Block, at: int, service: int, names: list[str], random: Random) 
     return lines
 
 
-def _short(value: float) -> float:
-    """Round to three significant digits."""
-    return float(f"{float(value):.3g}")
+def _short(value: float, digits: int = 3) -> float:
+    """Round to so many significant digits."""
+    return float(f"{float(value):.{digits}g}")
 
 
 def _known(value: float) -> float | None:

@@ -9,7 +9,7 @@ from logtriage.production.dials import FAILURES, NO_FAULT, sizes
 from logtriage.production.generator import PATTERNS, SAMPLES, Block, Noise, pattern_chances, struck
 from logtriage.production.mesh import AT, BLOCK, STYLES, consequences
 
-GOLDEN = ["b99ea7ebf1767cd8", "e4b7179d8a352de3", "aad0ab74d515f37d"]
+GOLDEN = ["555f9bb44ae7dca2", "1ca3608d4660e72d", "6a3dc33e7dcc6783"]
 BLOCKS = [Block("train", number) for number in range(6)]
 
 
