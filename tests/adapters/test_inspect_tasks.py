@@ -62,13 +62,13 @@ def value(score):
 def test_scores_are_ours_to_the_bit_and_the_log_can_be_read(tmp_path):
     from inspect_ai.log import read_eval_log
 
-    # A script that errs half of the time, on 21 incidents at once.
+    # A script that errs half of the time, on 24 incidents at once.
     scripts, expected = {}, {}
     for task in TASKS:
-        for index in range(7):
+        for index in range(8):
             episode, scripts[opening(task, index)] = as_played_by("novice", task, index, index)
             expected[f"{task}/test/{index}"] = value(episode.score)
-    log = played(scripts, tmp_path, options={"episodes": 7})
+    log = played(scripts, tmp_path, options={"episodes": 8})
     assert scores(log) == expected and len({str(one) for one in expected.values()}) > 10
 
     asked = next(event for event in log.samples[0].events if event.event == "model")
@@ -81,7 +81,7 @@ def test_scores_are_ours_to_the_bit_and_the_log_can_be_read(tmp_path):
         next(score for score in log.results.scores if score.name == name)
         for name in ("total", "severity")
     )
-    mean = sum(one["total"] for one in expected.values()) / 21
+    mean = sum(one["total"] for one in expected.values()) / 24
     assert total.metrics["mean"].value == pytest.approx(mean) and "stderr" in severity.metrics
     names = {metric.rpartition("/")[2] for metric in total.metrics}
     assert {f"{kind}_of_{task}" for kind in ("mean", "stderr") for task in TASKS} < names

@@ -65,7 +65,7 @@ def test_where_the_trouble_began_can_be_said(tmp_path):
 
 def test_a_simulated_incident_is_read_as_its_case_and_ranked(tmp_path):
     right = []
-    for index in range(4):
+    for index in range(12):
         case, graph, rows = whole_case(index)
         path = written(tmp_path / "m.csv", rows)
         evidence, _ = read_metrics(path, graph)
@@ -77,7 +77,7 @@ def test_a_simulated_incident_is_read_as_its_case_and_ranked(tmp_path):
         answer = rank_metrics(path, graph)
         right.append(answer.suspects[0][0] == case.truth.root)
         assert (answer.root != "") == (answer.suspects[0][1] >= 0.5) == (answer.sure == "possible")
-    assert sum(right) >= 2  # of four: a guess among 10 to 45 services finds none
+    assert sum(right) >= 6  # of twelve: a guess among 10 to 45 services finds none
 
 
 def test_who_has_no_past_is_not_compared_with_it(tmp_path):
