@@ -187,15 +187,15 @@ def open_tab():
 
 @pytest.fixture(scope="session")
 def tiny_base(tmp_path_factory):
-    """A base model that has learned little more than to call, made in seconds: for testing
-    everything around a model.
+    """A base model that has learned nothing, made in seconds: for testing everything around a
+    model.
     """
     from logtriage.train.base_model import build_base
 
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:  # built once: who comes second waits for the first
         folder = folder.parent
-    sizes = {"drills": 16, "novices": 256}
+    sizes = {"drills": 16, "novices": 16}
     return build_base(folder / "tiny" / "base", **sizes, hidden=32, layers=1)
 
 

@@ -30,6 +30,7 @@ from logtriage.play.tools import MALFORMED_COST
 from logtriage.policies.llm.language_models import TURN_TOKENS
 from logtriage.policies.llm.loading import load_language_model, weights_digest
 from logtriage.train import grpo
+from logtriage.train.base_model import build_base
 from logtriage.train.experiment import (
     before_and_after,
     compare_transcripts,
@@ -46,6 +47,13 @@ SHORT = {"steps": 3, "incidents": 2, "group": 2, "micro_batches": 2, "save_every
 def tiny(model, **changes):
     """Not varied, as a server's incidents are not."""
     return make_config("novice", model=str(model), **{"varied": False, **SHORT, **changes})
+
+
+@pytest.fixture(scope="module")
+def tiny_base(tmp_path_factory):
+    """One that has learned little more than to call, so that some calls are malformed."""
+    folder = tmp_path_factory.mktemp("tiny") / "base"
+    return build_base(folder, drills=16, novices=256, hidden=32, layers=1)
 
 
 @pytest.fixture(scope="module")
