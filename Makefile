@@ -45,7 +45,7 @@ $(READY_SERVER): logtriage/server/requirements.txt constraints.txt
 	$(INSTALL) --no-deps --editable logtriage
 	touch $@
 
-demo: $(READY)  ## train the embedded agent and show its learning curve (13 to 20 min)
+demo: $(READY)  ## train the embedded agent and show its learning curve (5 to 13 min)
 	$(RUN) scripts/demo.py
 
 serve: $(READY_SERVER)  ## the OpenEnv server on http://127.0.0.1:8000, for this machine only; installs no torch
