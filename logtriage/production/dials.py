@@ -43,6 +43,7 @@ CALLS_P95 = (1.5, 0.7)
 MEMORY = (0.01, 0.9)
 NODE_CPU = (0.09, 0.7)
 FAR_CALLS = (0.0, 0.3)  # chance that a wait is at another level: up to .2
+UNTIMED = (0.0, 0.3)  # share of calls whose waits nobody knows: .16 and 0
 BUSY = (0.02, 0.5)  # how far requests of one service wander
 MISSING = (0.0, 0.06)  # share of samples that are lost, besides those without a request
 DARK = (0.0, 0.12)  # share of services for which only requests are measured

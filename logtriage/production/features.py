@@ -135,7 +135,7 @@ def _share(amount: np.ndarray) -> np.ndarray:
 
 
 def _of_calls(seen: Arrays, rate: np.ndarray) -> np.ndarray:
-    """How much longer a service's calls take, as callee and as caller: mean, most and least."""
+    """How much longer its timed calls take, as callee and caller: mean, most, least; how many."""
     wait, usual_wait, served, usual_served = np.moveaxis(seen.waits, -1, 0)
     known = np.isfinite(wait) & np.isfinite(usual_wait)
     network = np.maximum(wait - served, 0.0)
@@ -149,17 +149,18 @@ def _of_calls(seen: Arrays, rate: np.ndarray) -> np.ndarray:
             _log_ratio(served, usual_served),
             _log_ratio(network, usual_network),
             np.sqrt(np.clip(_known(added / (1.0 + usual_wait)), 0.0, 20.0)),
-            known,
             amount / whole,
         ],
         -1,
     )
-    each = each * seen.calls[..., None]
+    timed = (known * seen.calls)[..., None]
+    each = each * timed
     columns = []
     for axis in (1, 2):
-        number = seen.calls.sum(axis)[..., None]
-        least = np.where(seen.calls[..., None] > 0.0, each, 9.0).min(axis) * (number > 0.0)
-        columns += [each.sum(axis) / np.maximum(number, 1.0), each.max(axis), least]
+        number = timed.sum(axis)
+        least = np.where(timed > 0.0, each, 9.0).min(axis) * (number > 0.0)
+        share = number / np.maximum(seen.calls.sum(axis)[..., None], 1.0)
+        columns += [each.sum(axis) / np.maximum(number, 1.0), each.max(axis), least, share]
     return np.concatenate(columns, -1)
 
 

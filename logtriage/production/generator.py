@@ -154,14 +154,12 @@ class Block:
         follows = self.noise["latency"].follows
         together = Noise(draw.uniform(dials.LOAD, BLOCK, 1), 0.0, 0.0, 0.0, follows)
         self.load = np.exp(together.draw(draw, self.chances, BLOCK, 1))  # [B, 1, sample] requests
-        # [B, N] share of a service's cpu that does not follow requests
-        self.steady_cpu = draw.uniform((0.1, 0.9), BLOCK, size)
+        self.steady_cpu = draw.uniform((0.1, 0.9), BLOCK, size)  # [B, N] share without requests
         self.usual = _usual(self.mesh)  # [B, N, metric] of which `shown` may lack some
 
         values = self._values(draw)
         self.failing = draw.uniform(dials.FAILING, BLOCK, 1)  # [B, 1] chance of a bystander
-        # [B, N, sample] number of requests in the period, and of those that fail
-        self.requests, self.failures = self._count(draw, values)
+        self.requests, self.failures = self._count(draw, values)  # [B, N, sample] in the period
         self._hide(draw, values)
         bands = _usual_bands(draw, self.mesh, self.noise, self.usual)
         self.calls, waits = _calls(draw, self.mesh, self.root, self.change)
@@ -174,8 +172,7 @@ class Block:
         self.shown = Arrays(calls, values, *bands, waits, counts, alerts)  # not rounded
         at_root = np.arange(size) == self.root[:, None]
         deploys = np.where(at_root, DEPLOYED[self.kind][:, None], 0.0)
-        # [B, N] whether it was deployed within the hour
-        self.deployed = draw.chance(np.maximum(deploys, dials.DEPLOYS), BLOCK, size)
+        self.deployed = draw.chance(np.maximum(deploys, dials.DEPLOYS), BLOCK, size)  # [B, N]
 
     def _values(self, draw: Draw) -> np.ndarray:
         """Draw each metric except availability, [B, N, metric, sample]."""
@@ -346,7 +343,8 @@ def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> tuple[Ca
     count, size = mesh.own.shape
     square = (count, size, size)
     kept = draw.chance(0.9, count) & (mesh.style != APPLICATION)
-    known = mesh.calls & kept[:, None, None] & ~draw.chance(0.03, *square)
+    untimed = draw.chance(draw.uniform(dials.UNTIMED, count, 1, 1), *square)
+    known = mesh.calls & kept[:, None, None] & ~untimed
     far = draw.uniform(dials.FAR_CALLS, count, 1, 1)
     noise = draw.lognormal(*dials.NETWORK_NOISE, count, 1, 1)
     served_noise = draw.lognormal(*dials.SERVED_NOISE, count, 1, 1)

@@ -9,7 +9,7 @@ from logtriage.production.dials import FAILURES, NO_FAULT, sizes
 from logtriage.production.generator import PATTERNS, SAMPLES, Block, Noise, pattern_chances, struck
 from logtriage.production.mesh import AT, BLOCK, STYLES, consequences
 
-GOLDEN = ["555f9bb44ae7dca2", "1ca3608d4660e72d", "6a3dc33e7dcc6783"]
+GOLDEN = ["d628f724496f742c", "402e1afa078214c0", "9eb28a123e32f906"]
 BLOCKS = [Block("train", number) for number in range(6)]
 
 
