@@ -292,7 +292,7 @@ def _noises(draw: Draw, mesh: Mesh) -> dict[str, Noise]:
         "p95 of its calls": Noise(calls, 0.5 * few, 0.3 + mesh.noise, 1.2, follows),
         "requests": Noise(busy, few, day, 1.0, follows),
         "cpu": Noise(cpu, 0.0, 0.5 * day, 0.6, follows),
-        "memory": Noise(0.4 * memory, 0.03 / mesh.memory, memory, 0.08, follows),
+        "memory": Noise(0.4 * memory, 0.03 / mesh.memory, memory, 0.08, follows),  # rounded to .1
         "node cpu": Noise(node, 0.0, 0.6 * node, 0.3, follows),
     }
 
