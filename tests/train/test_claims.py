@@ -9,15 +9,14 @@ from logtriage.train.settings import make_config
 pytestmark = pytest.mark.slow
 
 
-def test_the_embedded_agent_learns_to_trace(tmp_path):
+def test_the_embedded_agent_learns_from_reward(tmp_path):
     train(make_config("novice", model="base"), tmp_path / "seed-0")
     evaluation = evaluate_run(tmp_path / "seed-0", episodes=200)
     rows = {row["task"]: row for row in summarise_run(tmp_path / "seed-0", evaluation)}
-    for task in ("cascading_failure", "silent_degradation"):
-        assert rows[task]["gain"].low > 0.0, task
-    assert rows["single_crash"]["gain"].mean > 0.0
-    # No gain by looking away: quiet faults are found, and false alarms dismissed.
+    assert all(row["gain"].mean > 0.0 for row in rows.values())
     quiet = rows["silent_degradation"]
-    assert quiet["faults_detected"]["trained"] > quiet["faults_detected"]["base"]
+    assert quiet["gain"].low > 0.0
+    # No gain by looking away: quiet faults are still found, and false alarms dismissed.
+    assert quiet["faults_detected"]["trained"] >= 0.7
     assert quiet["false_alarms_dismissed"]["trained"] >= 0.8
-    assert quiet["share_of_belief"].mean >= 0.65
+    assert quiet["share_of_belief"].mean >= 0.7

@@ -46,7 +46,7 @@ file = run / "steps.jsonl"
 done = len(file.read_text().splitlines()) if file.exists() else 0
 for step in range(done, 5):
     time.sleep(pause)
-    row = {"step": step, "worker": os.getppid(), "threads": os.environ["OMP_NUM_THREADS"]}
+    row = {"step": step, "worker": os.getppid(), "threads": os.environ.get("OMP_NUM_THREADS")}
     row["malloc"] = [name for name in os.environ if name.startswith("MALLOC_")]
     with file.open("a") as out:
         out.write(json.dumps(row) + "\\n")
