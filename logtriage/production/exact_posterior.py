@@ -107,18 +107,18 @@ def _read_time(block: Block, at: int, causes: Causes) -> Found:
     yield from _series(covariance, seen, block.chances[at], change.latency, copies=2)
     yield from _metric(block, at, "p95 of its calls", change.calls)
 
-    calls, far = block.calls, block.calls.far[at].item()
+    calls = block.calls
+    noise, served, far = (one[at].item() for one in (calls.noise, calls.served_noise, calls.far))
     for caller, callee in np.argwhere(np.isfinite(calls.network[at])):
         cause = np.flatnonzero(np.abs(change.latency[:, callee]) > LEAST)
         ratio = np.append(change.latency[cause, callee], 0.0)
-        served = block.shown.waits[at, caller, callee, 2] / mesh.latency[at, callee]
-        off = np.log(served / np.maximum(1.0 + ratio, 0.05))
-        sigma = calls.served_noise[at].item()
-        yield cause, _gained(_two_normals(off, sigma, world.FAR_SERVED, far))
+        took = block.shown.waits[at, caller, callee, 2] / mesh.latency[at, callee]
+        off = np.log(took / np.maximum(1.0 + ratio, 0.05))
+        yield cause, _gained(_two_normals(off, served, world.FAR_SERVED, far))
         cause = np.flatnonzero((causes.root == callee) & (change.delay[:, 0] > 0.0))
         wire = mesh.wire[at, caller, callee] + np.append(change.delay[cause, 0], 0.0)
         off = np.log(calls.network[at, caller, callee] / wire)
-        yield cause, _gained(_two_normals(off, calls.noise[at].item(), world.FAR_CALL, far))
+        yield cause, _gained(_two_normals(off, noise, world.FAR_CALL, far))
 
 
 def _read_requests(block: Block, at: int, causes: Causes) -> Found:
