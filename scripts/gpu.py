@@ -22,7 +22,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import files
 from importlib.util import find_spec
@@ -53,7 +53,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "gpu"
 CAPABILITY = (7, 5)  # compute capability of a T4
 LOGS_TOKENS = 159  # tokens of the logs of `all`, the mean in results/tokens
-TRAINED = ((1, 4), (3, 8), (4, 8))  # incidents x group: 4, 24 and 32 episodes a step
+TRAINED = ((3, 8), (4, 8))  # incidents x group: 24 and 32 episodes a step
 EVALUATED = (8, 16, 24, 40)  # episodes at once
 # Qwen2.5's special tokens in the order of their ids, as in `tokenizer.json` of
 # Qwen/Qwen2.5-3B-Instruct. The merges are those of Qwen's first tokenizer.
@@ -295,14 +295,15 @@ def trained(config: TrainingConfig, run: Path, scripted: bool) -> dict[str, Any]
 
 def prove_memory(
     folder: Path,
+    pool: Executor,
     shape: cost.Model = cost.MODELS["Qwen2.5-3B-Instruct"],
     steps: Sequence[tuple[int, int]] = TRAINED,
     batches: Sequence[int] = EVALUATED,
     **changes: Any,
 ) -> pd.DataFrame:
     """The second proof: one row per case (see `trained` and `evaluated`), beside what `train.cost`
-    computes for a T4. `steps` has the incidents and group of each training case, `batches` the
-    episodes at once of each evaluation case.
+    computes for a T4. `pool` runs the cases. `steps` has the incidents and group of each training
+    case, `batches` the episodes at once of each evaluation case.
     """
     base = folder / "model"
     apart(random_model, shape, base)
@@ -325,10 +326,9 @@ def prove_memory(
         print(json.dumps(row), flush=True)
         return row
 
-    with ThreadPoolExecutor(cases_at_once()) as pool:
-        rows = [pool.submit(train_row, *sizes) for sizes in steps]
-        rows += [pool.submit(evaluate_row, batch) for batch in batches]
-        return pd.DataFrame([row.result() for row in rows])
+    rows = [pool.submit(train_row, *sizes) for sizes in steps]
+    rows += [pool.submit(evaluate_row, batch) for batch in batches]
+    return pd.DataFrame([row.result() for row in rows])
 
 
 def cases_at_once() -> int:
@@ -349,10 +349,14 @@ def main() -> None:
     record = {**apart(environment_record), "driver": driver, "memory_limit_gib": T4.gib}
     config = make_config("recommended", model=str(located("base")), **SMALL)
     (ROOT / "runs").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=ROOT / "runs") as folder:
-        small = trained(config, Path(folder) / "small", scripted=False)
-        print(json.dumps(small, indent=1), flush=True)
-        table = prove_memory(Path(folder))
+    with (
+        tempfile.TemporaryDirectory(dir=ROOT / "runs") as folder,
+        ThreadPoolExecutor(cases_at_once()) as pool,
+    ):
+        first = pool.submit(trained, config, Path(folder) / "small", scripted=False)
+        table = prove_memory(Path(folder), pool).assign(gpu=record["machine"]["gpu"])
+        small = first.result()
+    print(json.dumps(small, indent=1))
     print(table.T.to_string())
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "small.json").write_text(json.dumps(small, indent=1) + "\n")

@@ -2,6 +2,7 @@
 for Unsloth. What this leaves out is what they are for: Unsloth's kernels, 4 bit, fp16, memory.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gpu
@@ -28,7 +29,8 @@ def test_the_random_model_has_the_shape_that_is_costed_and_qwens_tokenizer(tmp_p
 def test_the_memory_proof_runs_through(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent / "stand_in"))
     changes = {"load_in_4bit": False, "completion_tokens": 450, "turn_tokens": 60}
-    table = gpu.prove_memory(tmp_path, TOY, steps=[(1, 4)], batches=[2], **changes)
+    with ThreadPoolExecutor(1) as pool:
+        table = gpu.prove_memory(tmp_path, pool, TOY, steps=[(1, 4)], batches=[2], **changes)
     assert table["case"].tolist() == ["train", "evaluate"] and table["fits"].all()
     assert table[NONE].isna().all(axis=None) and table["computed_gib"].notna().all()
     train = table.iloc[0]

@@ -225,7 +225,11 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
         name = loading.quantised_name(config.model) if config.load_in_4bit else config.model
         with loading.explained(name):
             model, tokenizer = FastLanguageModel.from_pretrained(
-                name, max_seq_length=LONGEST, load_in_4bit=config.load_in_4bit, fast_inference=False
+                name,
+                max_seq_length=LONGEST,
+                load_in_4bit=config.load_in_4bit,
+                fast_inference=False,
+                use_exact_model_name=True,  # else its own copy is downloaded beside evaluation's
             )
         # Unsloth makes the adapter itself, and ignores TRL's.
         model = FastLanguageModel.get_peft_model(

@@ -14,8 +14,9 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast  # noqa: 
 
 class FastLanguageModel:
     @staticmethod
-    def from_pretrained(name, max_seq_length, load_in_4bit, fast_inference):
-        assert load_in_4bit == name.endswith("-bnb-4bit") and not fast_inference
+    def from_pretrained(name, max_seq_length, load_in_4bit, fast_inference, use_exact_model_name):
+        assert load_in_4bit == name.endswith("-bnb-4bit")
+        assert use_exact_model_name and not fast_inference
         tokenizer = PreTrainedTokenizerFast.from_pretrained(name)
         return AutoModelForCausalLM.from_pretrained(name), tokenizer
 

@@ -50,7 +50,7 @@ class PlainLoader:
     """Stands in for `FastLanguageModel`: takes what `train` hands to it, and needs no GPU."""
 
     @staticmethod
-    def from_pretrained(source, max_seq_length, load_in_4bit, fast_inference):
+    def from_pretrained(source, max_seq_length, load_in_4bit, fast_inference, use_exact_model_name):
         model, tokenizer = load_language_model(source, load_in_4bit=load_in_4bit)
         model.max_seq_length = max_seq_length
         return model, tokenizer
