@@ -204,7 +204,8 @@ class Block:
             drawn[name] = common + sigma * mesh.noise[..., None] * draw.normal(*shape)
         values = np.empty((*mesh.own.shape, len(METRICS), SAMPLES), np.float32)
         for name, ratio in logs.items():
-            values[:, :, AT[name]] = self.usual[:, :, AT[name], None] * np.exp(ratio + drawn[name])
+            times = np.exp(np.minimum(ratio + drawn[name], 60.0))  # nothing measured is infinite
+            values[:, :, AT[name]] = self.usual[:, :, AT[name], None] * times
         for name in CUT:
             values[:, :, AT[name]] = np.round(np.minimum(values[:, :, AT[name]], 100.0), 1)
         return values
@@ -268,8 +269,7 @@ def _cause(draw: Draw, mesh: Mesh) -> tuple[np.ndarray, np.ndarray]:
 
 def eligible(mesh: Mesh, kind: np.ndarray) -> np.ndarray:
     """Which services a kind of fault can strike, [B, N]: faults of the network need a caller."""
-    needs_caller = np.isin(kind, NETWORK)[:, None]
-    return mesh.can_fail & (mesh.calls.any(1) | ~needs_caller)
+    return mesh.can_fail & (mesh.calls.any(1) | ~np.isin(kind, NETWORK)[:, None])
 
 
 def log_change(ratio: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 
-from logtriage.production import generator
+from logtriage.production import dials, generator
 from logtriage.production.dials import FAILURES, NO_FAULT, sizes
 from logtriage.production.generator import PATTERNS, SAMPLES, Block, Noise, pattern_chances, struck
 from logtriage.production.mesh import AT, BLOCK, STYLES, consequences
@@ -114,6 +114,11 @@ def test_noise_has_the_covariance_that_the_ceiling_reads():
         told = noise.covariance(0, size)[0, pattern]
         assert np.abs(np.cov(drawn.T) - told).max() < 0.08
     assert np.allclose(pattern_chances(np.array([[0.2]]), np.array([[0.1]])).sum(1), 1.0)
+
+
+def test_nothing_measured_is_infinite(monkeypatch):
+    monkeypatch.setattr(dials, "CALLS_P95", (500.0, 0.0))  # as noise is once in ten thousand blocks
+    assert not np.isinf(Block("train", 0).shown.values).any()
 
 
 def test_an_alert_tells_of_what_was_measured():
