@@ -22,7 +22,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import files
 from importlib.util import find_spec
@@ -293,9 +293,15 @@ def trained(config: TrainingConfig, run: Path, scripted: bool) -> dict[str, Any]
     }
 
 
+def told(row: dict[str, Any]) -> dict[str, Any]:
+    """Print what was measured at once, so that it is not lost if a later case fails; return it."""
+    print(json.dumps(row), flush=True)
+    return row
+
+
 def prove_memory(
     folder: Path,
-    pool: Executor,
+    pool: ThreadPoolExecutor,
     shape: cost.Model = cost.MODELS["Qwen2.5-3B-Instruct"],
     steps: Sequence[tuple[int, int]] = TRAINED,
     batches: Sequence[int] = EVALUATED,
@@ -321,10 +327,6 @@ def prove_memory(
         row = apart(evaluated, config, batch)
         gib = estimate(config, held_out=1, batch=batch, model=shape).gib
         return told({"case": "evaluate", "episodes": batch, **row, "computed_gib": str(gib)})
-
-    def told(row: dict[str, Any]) -> dict[str, Any]:
-        print(json.dumps(row), flush=True)
-        return row
 
     rows = [pool.submit(train_row, *sizes) for sizes in steps]
     rows += [pool.submit(evaluate_row, batch) for batch in batches]
@@ -353,10 +355,9 @@ def main() -> None:
         tempfile.TemporaryDirectory(dir=ROOT / "runs") as folder,
         ThreadPoolExecutor(cases_at_once()) as pool,
     ):
-        first = pool.submit(trained, config, Path(folder) / "small", scripted=False)
+        first = pool.submit(lambda: told(trained(config, Path(folder) / "small", scripted=False)))
         table = prove_memory(Path(folder), pool).assign(gpu=record["machine"]["gpu"])
         small = first.result()
-    print(json.dumps(small, indent=1))
     print(table.T.to_string())
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "small.json").write_text(json.dumps(small, indent=1) + "\n")
