@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .bench.bench_commands import (
+from triagelab.bench.bench_commands import (
     benchmark_command,
     errors_in_a_line,
     evaluate_command,
@@ -16,14 +16,15 @@ from .bench.bench_commands import (
     replay_command,
     watch_command,
 )
-from .server import CAPACITY, check_port, serve
-from .train.train_commands import (
+from triagelab.train.train_commands import (
     build_base_command,
     evaluate_run_command,
     publish_model_command,
     sweep,
     train_command,
 )
+
+from .server import CAPACITY, check_port, serve
 
 if TYPE_CHECKING:  # commands import what they need when they run, so that `--help` is quick
     from .adapters.remote import Server
@@ -62,16 +63,18 @@ def triage_command(
                 raise ValueError("--metrics needs the call graph of the services; add --graph")
             if logs or policy or model or endpoint or endpoint_model:
                 raise ValueError("--metrics is asked by itself; read logs by another command")
-            from .production.metrics_file import rank_metrics
+            from triagelab.realistic.metrics_file import rank_metrics
+
             from .world.topology_file import load_call_graph
 
             ranked = rank_metrics(metrics, load_call_graph(graph), began)
         typer.echo(json.dumps(ranked._asdict(), indent=1) if as_json else ranked.text())
         raise typer.Exit(0 if ranked.root else 3)
-    from .logs.answer import findings_of, told_of
-    from .logs.log import read_log
-    from .logs.log_episode import LogEpisode
-    from .logs.suspects import UNSURE
+    from logreader.answer import findings_of, told_of
+    from logreader.log import read_log
+    from logreader.log_episode import LogEpisode
+    from logreader.suspects import UNSURE
+
     from .policies.policy import EndpointError
     from .world.topology_file import load_call_graph
 
@@ -87,7 +90,7 @@ def triage_command(
         findings = findings_of(log, call_graph)
         answer = told_of(log, findings)
         if agent is not None:
-            from .bench.log_agent import ask
+            from logtriage.bench.log_agent import ask
 
             asked = ask(agent, LogEpisode(log, call_graph, findings))
     except EndpointError as error:  # the log's own answer is printed all the same
@@ -118,15 +121,15 @@ def _agent(policy: str, model: str, endpoint: str, endpoint_model: str) -> Polic
     if sum(map(bool, (policy, model, endpoint))) > 1:
         raise ValueError("one of --policy, --model and --endpoint can be asked; leave out the rest")
     if policy:
-        from .bench.registry import make_policy
+        from triagelab.bench.registry import make_policy
 
         return make_policy(policy)
     if model:
-        from .bench.log_agent import load_agent
+        from logtriage.bench.log_agent import load_agent
 
         return load_agent(model)
     if endpoint:
-        from .policies.llm.endpoint import EndpointPolicy
+        from triagelab.language_models.endpoint import EndpointPolicy
 
         return EndpointPolicy(endpoint, endpoint_model)
     return None
@@ -168,8 +171,9 @@ def mcp_command(
     finish: Finish | None = None
     with ExitStack() as stack:
         if trajectories is not None:
-            from .bench.replay import open_journal
-            from .bench.rollouts import Result, result_row
+            from triagelab.bench.replay import open_journal
+            from triagelab.bench.rollouts import Result, result_row
+
             from .policies.policy import Played
 
             settings = {"split": split, "policies": {"mcp": {}}}

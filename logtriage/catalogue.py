@@ -2,11 +2,12 @@
 
 from markupsafe import Markup
 
+from triagelab.real.cases import load_source
+from triagelab.real.real_episode import REAL, TOP, RealEpisode, blames_root
+from triagelab.realistic.production_episode import ProductionEpisode, tells_path
+
 from .drawing import cause_of, closed_gate, draw, draw_parts, score_parts, told
 from .play.episode import Episode
-from .production.production_episode import ProductionEpisode, tells_path
-from .real.cases import load_source
-from .real.real_episode import REAL, TOP, RealEpisode, blames_root
 from .world.tasks import MAX_INDEX, TASKS, Task, check_index, check_split, check_task, splits_on
 from .world.topology import Topology
 

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from triagelab.real.real_episode import RealEpisode
+
 from . import REPOSITORY, __version__
 from .catalogue import draw_episode, open_incident
 from .models import TriageAction, TriageObservation, TriageState
@@ -11,7 +13,6 @@ from .play.actions import Action, action_values, shown
 from .play.episode import Episode
 from .play.observation import Observation, render
 from .play.scoring import Score
-from .real.real_episode import RealEpisode
 from .world.call_graph import CallGraph
 from .world.tasks import TASKS, check_index, check_split, splits_on
 from .world.topology import Topology

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from .openenv_base import Action, Observation, State
 from .play.actions import ACTION_TYPES
-from .real.observed import CallTime, LineCount, Measure
+from .play.observed import CallTime, LineCount, Measure
 from .world.call_graph import Service
 from .world.telemetry import Alert, Metric
 

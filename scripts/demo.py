@@ -23,10 +23,10 @@ import pandas as pd
 import papermill
 import typer
 
-from logtriage.bench.registry import scripted
-from logtriage.bench.score_tables import REFERENCES, split_table, summary_table
-from logtriage.train.experiment import same_incidents
 from logtriage.world.tasks import BENCHMARK_VERSION
+from triagelab.bench.registry import scripted
+from triagelab.bench.score_tables import REFERENCES, split_table, summary_table
+from triagelab.train.experiment import same_incidents
 
 ROOT = Path(__file__).resolve().parents[1]
 # The published runs of the track; the first is that of the agent in the package.

@@ -35,19 +35,19 @@ from unittest.mock import patch
 import pandas as pd
 import torch
 
-from logtriage.bench.runs import environment_record, find_gpu, read_jsonl
 from logtriage.play.actions import Action
 from logtriage.play.conversation import opening_messages, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession, tool_schemas
+from logtriage.world.tasks import SEVERITIES, TASKS
+from triagelab.bench.runs import environment_record, find_gpu, read_jsonl
 
 # Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
-from logtriage.policies.llm.loading import load_language_model, located
-from logtriage.train import cost, grpo
-from logtriage.train.colab import apart
-from logtriage.train.cost import GIB, T4, estimate
-from logtriage.train.settings import TrainingConfig, make_config
-from logtriage.world.tasks import SEVERITIES, TASKS
+from triagelab.language_models.loading import load_language_model, located
+from triagelab.train import cost, grpo
+from triagelab.train.colab import apart
+from triagelab.train.cost import GIB, T4, estimate
+from triagelab.train.settings import TrainingConfig, make_config
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "gpu"
@@ -186,7 +186,7 @@ def follow_script(tokenizer: Any, turn_tokens: int) -> None:
     allowed: words without a meaning, and a call for the logs of `all`. The first also states a
     severity, which varies within a group, since equal rewards would leave nothing to learn.
     """
-    from logtriage.train.trainer import IncidentTrainer
+    from triagelab.train.trainer import IncidentTrainer
 
     generate = IncidentTrainer._generate_single_turn
     opens = tokenizer.convert_tokens_to_ids("<|im_start|>")
@@ -239,7 +239,7 @@ def evaluated(config: TrainingConfig, batch: int) -> dict[str, Any]:
     """
     as_a_t4()
     model, tokenizer = load_language_model(config.model, config.load_in_4bit)
-    from logtriage.policies.llm.decoder import Writer
+    from triagelab.language_models.decoder import Writer
 
     written, reply = [0] * batch, filler(tokenizer, LOGS_TOKENS)
 

@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 from tables import RESULTS
 
-from logtriage.bench.intervals import (
+from logtriage.server.comparison import RECORDED
+from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
+from triagelab.bench.intervals import (
     KEYS,
     matched,
     mean_interval,
     share_of_ceiling,
     stratified_mean,
 )
-from logtriage.bench.leaderboard import MAIN, PRODUCTION_ALONE, Entry, check_entry, read_entry
-from logtriage.bench.plots import words
-from logtriage.bench.score_tables import CEILING, cell_text, markdown, pass_all, pass_at
-from logtriage.production.production_episode import PRODUCTION
-from logtriage.production.production_policies import CEILING as PRODUCTION_CEILING
-from logtriage.server.comparison import RECORDED
-from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
+from triagelab.bench.leaderboard import MAIN, PRODUCTION_ALONE, Entry, check_entry, read_entry
+from triagelab.bench.plots import words
+from triagelab.bench.score_tables import CEILING, cell_text, markdown, pass_all, pass_at
+from triagelab.realistic.production_episode import PRODUCTION
+from triagelab.realistic.production_policies import CEILING as PRODUCTION_CEILING
 
 ENTRIES = RESULTS / "leaderboard"
 # The entries that the page at /web shows: the name there, and the name of the file.

@@ -28,11 +28,11 @@ from tables import (
     transfer_table,
 )
 
-from logtriage.bench.plots import words
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.play.observation import render
 from logtriage.world.tasks import SPLITS, TASKS
+from triagelab.bench.plots import words
 
 # Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`.
 TABLES = {
@@ -64,7 +64,7 @@ NO_PAGES = ("LOG.md", "CHANGELOG.md", "GALLERY.md")
 # Every other file whose sentences may hold facts.
 PAGES = sorted(
     str(path.relative_to(ROOT))
-    for pattern in ("*.md", "*/README.md", "logtriage/agent/README.md", "docs/*.md", "*/*.ipynb")
+    for pattern in ("*.md", "*/README.md", "triagelab/agent/README.md", "docs/*.md", "*/*.ipynb")
     for path in ROOT.glob(pattern)
     if path.name not in NO_PAGES
 )

@@ -22,17 +22,17 @@ import typer
 from pages import write_pages
 from tables import RESULTS, ROOT, TRACKS, seeds_of
 
-from logtriage.bench.plots import plot_checkpoints, plot_gain, plot_strata
-from logtriage.bench.recorded_results import draw_production, draw_real
-from logtriage.bench.runs import differing, record_of
-from logtriage.policies.llm.loading import SHIPPED
-from logtriage.train.experiment import (
+from triagelab.bench.plots import plot_checkpoints, plot_gain, plot_strata
+from triagelab.bench.recorded_results import draw_production, draw_real
+from triagelab.bench.runs import differing, record_of
+from triagelab.language_models.loading import SHIPPED
+from triagelab.train.experiment import (
     audit_run,
     compare_transcripts,
     evaluate_checkpoints,
     evaluate_splits,
 )
-from logtriage.train.sweeps import draw_sweep
+from triagelab.train.sweeps import draw_sweep
 
 LIGHT_FILES = (
     *("config.json", "metrics.jsonl", "summary.json", "transcripts.json"),

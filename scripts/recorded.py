@@ -16,7 +16,7 @@ from tables import RESULTS, ROOT, TRACKS
 from tqdm import tqdm
 
 from logtriage.bench.log_agent import load_agent
-from logtriage.bench.recorded_results import (
+from triagelab.bench.recorded_results import (
     RANKED,
     RECORDED_POLICIES,
     draw_production,
@@ -25,11 +25,11 @@ from logtriage.bench.recorded_results import (
     play_production,
     reads,
 )
-from logtriage.bench.registry import make_policy
-from logtriage.bench.runs import settings_of
-from logtriage.production.production_policies import CEILING, ranker_policy
-from logtriage.production.ranker import WEIGHTS, save_ranker, train_ranker
-from logtriage.real.cases import SOURCES
+from triagelab.bench.registry import make_policy
+from triagelab.bench.runs import settings_of
+from triagelab.real.cases import SOURCES
+from triagelab.realistic.production_policies import CEILING, ranker_policy
+from triagelab.realistic.ranker import WEIGHTS, save_ranker, train_ranker
 
 RUNS = ROOT / "runs"
 SEEDS, STEPS, INCIDENTS = 5, 1000, 500

@@ -17,11 +17,11 @@ from typing import Any
 import pandas as pd
 import typer
 
-from logtriage.bench.score_tables import markdown
-from logtriage.logs.answer import answer_of
-from logtriage.logs.log import read_log
-from logtriage.logs.names import REPLICA
-from logtriage.logs.suspects import LIKELY, POSSIBLE, UNSURE
+from logreader.answer import answer_of
+from logreader.log import read_log
+from logreader.names import REPLICA
+from logreader.suspects import LIKELY, POSSIBLE, UNSURE
+from triagelab.bench.score_tables import markdown
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "own-logs" / "root-cause-bench.json"
 TROUBLE = ("WARN", "ERROR", "FATAL")

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from logtriage.bench.intervals import (
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import TASKS
+from triagelab.bench.intervals import (
     KEYS,
     Interval,
     compare_recipes,
@@ -21,8 +23,8 @@ from logtriage.bench.intervals import (
     seed_scores,
     two_way_mean,
 )
-from logtriage.bench.plots import words
-from logtriage.bench.recorded_results import (
+from triagelab.bench.plots import words
+from triagelab.bench.recorded_results import (
     HALVES,
     OURS,
     RANKED,
@@ -30,15 +32,13 @@ from logtriage.bench.recorded_results import (
     production_table,
     real_table,
 )
-from logtriage.bench.score_tables import CAREFUL, CEILING, cell_text, markdown, summarise
-from logtriage.bench.strata import describe_falls, stratum_changes
-from logtriage.production.production_policies import CEILING as POSTERIOR
-from logtriage.production.production_policies import RANKER
-from logtriage.real.cases import SOURCES
-from logtriage.train.cost import T4, estimate
-from logtriage.train.settings import make_config
-from logtriage.world.incidents import sample_incident
-from logtriage.world.tasks import TASKS
+from triagelab.bench.score_tables import CAREFUL, CEILING, cell_text, markdown, summarise
+from triagelab.bench.strata import describe_falls, stratum_changes
+from triagelab.real.cases import SOURCES
+from triagelab.realistic.production_policies import CEILING as POSTERIOR
+from triagelab.realistic.production_policies import RANKER
+from triagelab.train.cost import T4, estimate
+from triagelab.train.settings import make_config
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"

@@ -30,7 +30,7 @@ settings.load_profile("ci")
 # On a clean clone, libraries are compiled where they are first imported. The second of two
 # processes begins with the largest ones, lest both compile the same at the same time.
 if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
-    import logtriage.train.loop  # noqa: F401
+    import triagelab.train.loop  # noqa: F401
 
 SESSIONS = 80  # room on the test server
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -190,7 +190,7 @@ def tiny_base(tmp_path_factory):
     """A base model that has learned nothing, made in seconds: for testing everything around a
     model.
     """
-    from logtriage.train.base_model import build_base
+    from triagelab.train.base_model import build_base
 
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:  # built once: who comes second waits for the first
@@ -204,7 +204,7 @@ def fake_hub(tmp_path, monkeypatch):
     """A Hub in a folder, where somebody is logged in."""
     from fake_hub import FakeHub
 
-    from logtriage.train import publication
+    from triagelab.train import publication
 
     fake = FakeHub(tmp_path / "hub")
     monkeypatch.setattr(publication, "HfApi", lambda: fake)

@@ -10,8 +10,8 @@ from collections import Counter
 import pytest
 from test_command_line import refusal
 
-from logtriage.train import publication
 from logtriage.world.tasks import TASKS
+from triagelab.train import publication
 
 WORDS = (
     "--model {model} --task all --episodes 30 --load_in_4bit --grpo_max_steps 10 "

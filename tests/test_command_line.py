@@ -12,11 +12,11 @@ from talking_server import RESOLVES, refused, talking
 from typer.testing import CliRunner
 
 from logtriage.__main__ import app
-from logtriage.bench import audit
-from logtriage.bench.registry import POLICIES
-from logtriage.bench.rollouts import COLUMNS
 from logtriage.play.scoring import PARTS
 from logtriage.world.tasks import SPLITS, TASKS
+from triagelab.bench import audit
+from triagelab.bench.registry import POLICIES
+from triagelab.bench.rollouts import COLUMNS
 
 
 def run(*arguments):
@@ -102,7 +102,7 @@ def test_evaluate_does_not_hide_errors(tmp_path, monkeypatch):
 def test_nothing_is_lost_when_a_table_cannot_be_made(tmp_path, monkeypatch):
     # The rows are written before anything is computed from them.
     path = tmp_path / "out.json"
-    monkeypatch.setattr("logtriage.bench.evaluation.report", lambda *arguments: 1 / 0)
+    monkeypatch.setattr("triagelab.bench.evaluation.report", lambda *arguments: 1 / 0)
     asked = ("--policy", "loudest", "--task", "single_crash", "--episodes", 2)
     run("evaluate", *asked, "--json", path)
     assert len(json.loads(path.read_text())) == 2

@@ -5,12 +5,12 @@ from dataclasses import asdict
 import demo
 import pandas as pd
 
-from logtriage.bench.registry import in_memory, make_policy, scripted
-from logtriage.bench.rollouts import rollout
-from logtriage.bench.score_tables import REFERENCES, split_table
-from logtriage.train.experiment import turn_tokens_of
-from logtriage.train.settings import make_config
 from logtriage.world.tasks import TASKS
+from triagelab.bench.registry import in_memory, make_policy, scripted
+from triagelab.bench.rollouts import rollout
+from triagelab.bench.score_tables import REFERENCES, split_table
+from triagelab.train.experiment import turn_tokens_of
+from triagelab.train.settings import make_config
 
 
 def test_published_episodes_are_those_that_would_be_played(tmp_path):

@@ -9,7 +9,7 @@ import gpu
 import pytest
 from transformers import AutoTokenizer
 
-from logtriage.train.cost import Model
+from triagelab.train.cost import Model
 
 TOY = Model(2, 32, 64, 4, 2, 8)
 NONE = ["reserved_gib", "allocated_gib", "outside_gib"]  # on a CPU

@@ -8,9 +8,9 @@ import pytest
 from leaderboard import entries, entry_tables, plain, table_row
 from test_command_line import refusal, run
 
-from logtriage.bench.leaderboard import as_text, check_entry, read_entry
-from logtriage.bench.score_tables import pass_at
 from logtriage.world.tasks import BENCHMARK_VERSION
+from triagelab.bench.leaderboard import as_text, check_entry, read_entry
+from triagelab.bench.score_tables import pass_at
 
 FILES = sorted(leaderboard.ENTRIES.glob("*.json"))
 
@@ -28,7 +28,7 @@ def test_an_entry_is_made_of_what_was_confirmed(tmp_path, monkeypatch):
     assert run(*played).exit_code == 0
     few = run("replay", path, "--entry", entry)
     assert few.exit_code == 2 and "570 are missing" in few.stderr and not entry.exists()
-    monkeypatch.setattr("logtriage.bench.leaderboard.FEWEST", 10)
+    monkeypatch.setattr("triagelab.bench.leaderboard.FEWEST", 10)
     made = run("replay", path, "--entry", entry, "--name", "loud", "--about", "asks | once")
     assert made.exit_code == 0 and "30 MATCH" in made.stdout, made.output
     loud, known = read_entry(entry), read_entry(leaderboard.ENTRIES / "loudest.json")
@@ -86,7 +86,7 @@ def test_production_has_a_table_of_its_own(tmp_path, monkeypatch):
     assert run(*played, "--episodes", 3, "--trajectories", path).exit_code == 0
     few = run("replay", path, "--entry", entry)
     assert few.exit_code == 2 and "197 are missing" in few.stderr
-    monkeypatch.setattr("logtriage.bench.leaderboard.FEWEST", 3)
+    monkeypatch.setattr("triagelab.bench.leaderboard.FEWEST", 3)
     assert run("replay", path, "--entry", entry, "--name", "walks").exit_code == 0
     own, known = read_entry(entry), read_entry(leaderboard.ENTRIES / "traversal.json")
     assert own.episodes == known.episodes[:3] and own.grounded is None

@@ -15,8 +15,8 @@ import papermill
 import pytest
 from PIL import Image
 
-from logtriage.bench.runs import last_step
 from logtriage.world.tasks import TASKS
+from triagelab.bench.runs import last_step
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 SHORT = {"steps": 2, "incidents": 2, "profile": "cpu"}

@@ -11,9 +11,9 @@ import tables
 from pages import FACT, FINISHED, PAGES, TABLES, written
 from tables import facts
 
-from logtriage.bench.intervals import KEYS, LEVEL
-from logtriage.bench.plots import words
 from logtriage.play.scoring import FALSE_PAGE_COST, FRUITLESS_COST, REPEAT_COST, WEIGHTS
+from triagelab.bench.intervals import KEYS, LEVEL
+from triagelab.bench.plots import words
 
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()

@@ -110,8 +110,8 @@ def test_no_tracked_file_is_large_or_ignored():
     assert listed("--ignored", "--cached", "--exclude-standard") == []
     sizes = {name: (ROOT / name).stat().st_size for name in listed()}
     large = {name for name, size in sizes.items() if size > 500_000}
-    agents = {f"logtriage/agent/{name}/model.safetensors" for name in ("base", "trained")}
-    assert large == agents | {"logtriage/production/ranker.npz"}
+    agents = {f"triagelab/agent/{name}/model.safetensors" for name in ("base", "trained")}
+    assert large == agents | {"triagelab/realistic/ranker.npz"}
 
 
 def test_the_gallery_and_all_numbers_are_fresh():

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from publish import RESULTS, draw_track, drawings
 
-from logtriage.bench.score_tables import read_sweep, score
-from logtriage.bench.strata import with_truth
 from logtriage.world.tasks import TASKS
+from triagelab.bench.score_tables import read_sweep, score
+from triagelab.bench.strata import with_truth
 
 SETS = sorted({path.parents[1] for path in RESULTS.glob("*/seed-*/evaluation.parquet")})
 SWEEPS = sorted(path.parent for path in RESULTS.glob("*/sweep.json"))

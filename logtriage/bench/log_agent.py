@@ -10,15 +10,15 @@ Nothing is executed: the agent's actions are only proposals.
 from pathlib import Path
 from typing import NamedTuple
 
-from ..logs.log import read_text
-from ..logs.log_episode import LogEpisode
-from ..play.conversation import Message
-from ..play.episode import BaseEpisode
-from ..policies.llm.language_models import LanguageModelPolicy
-from ..policies.llm.loading import load_language_model, located, runnable
-from ..policies.scripted import Policy
-from ..world.call_graph import CallGraph
-from ..world.topology import DEFAULT_TOPOLOGY
+from logreader.log import read_text
+from logreader.log_episode import LogEpisode
+from logtriage.play.conversation import Message
+from logtriage.play.episode import BaseEpisode
+from logtriage.policies.scripted import Policy
+from logtriage.world.call_graph import CallGraph
+from logtriage.world.topology import DEFAULT_TOPOLOGY
+from triagelab.language_models.language_models import LanguageModelPolicy
+from triagelab.language_models.loading import load_language_model, located, runnable
 
 
 class Diagnosis(NamedTuple):
@@ -57,7 +57,7 @@ def load_agent(source: str | Path, constrained: bool = True) -> LanguageModelPol
     from peft import PeftConfig
     from transformers.utils import find_adapter_config_file
 
-    from ..policies.llm.grammar import writes_as_qwen
+    from triagelab.language_models.grammar import writes_as_qwen
 
     name = str(located(source))
     if find_adapter_config_file(name) is None:

@@ -21,7 +21,6 @@ from mcp.shared.memory import create_connected_server_and_client_session
 from test_command_line import refusal, run
 
 from logtriage.adapters import mcp as door
-from logtriage.bench.replay import MATCH, replay
 from logtriage.play.actions import ACTION_ARGUMENTS, CHOICES
 from logtriage.play.episode import Episode, final_score, incident_id
 from logtriage.play.tools import ToolSession
@@ -29,6 +28,7 @@ from logtriage.server.app import make_app
 from logtriage.world.faults import FAULTS
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology_file import load_topology
+from triagelab.bench.replay import MATCH, replay
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "logtriage", "mcp"]

@@ -11,14 +11,14 @@ from conftest import SESSIONS, free_port, serving_here
 from test_command_line import refusal
 
 from logtriage.adapters.remote import Server
-from logtriage.bench.audit import judge_result
-from logtriage.bench.registry import make_policy
-from logtriage.bench.rollouts import rollout
 from logtriage.play.actions import Action, action_values
 from logtriage.play.episode import Episode
 from logtriage.play.tools import TriageTools
 from logtriage.server.app import make_app
 from logtriage.world.tasks import SPLITS, TASKS
+from triagelab.bench.audit import judge_result
+from triagelab.bench.registry import make_policy
+from triagelab.bench.rollouts import rollout
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from logtriage.bench.audit import (
+from logtriage.play.actions import Action
+from logtriage.play.episode import Episode
+from logtriage.policies.scripted import ConstantPolicy
+from logtriage.world.tasks import TASKS
+from logtriage.world.topology import DEFAULT_TOPOLOGY
+from logtriage.world.topology_file import load_topology
+from triagelab.bench.audit import (
     COLUMNS,
     GROUNDED,
     NO_FAULT,
@@ -18,18 +24,12 @@ from logtriage.bench.audit import (
     judge_result,
     verdict_of,
 )
-from logtriage.bench.registry import make_policy
-from logtriage.bench.rollouts import rollout
-from logtriage.bench.score_tables import audit_table
-from logtriage.ceiling.belief import WORTHWHILE, BeliefPolicy, Lookahead
-from logtriage.ceiling.posterior import Posterior
-from logtriage.ceiling.prior import prior_of
-from logtriage.play.actions import Action
-from logtriage.play.episode import Episode
-from logtriage.policies.scripted import ConstantPolicy
-from logtriage.world.tasks import TASKS
-from logtriage.world.topology import DEFAULT_TOPOLOGY
-from logtriage.world.topology_file import load_topology
+from triagelab.bench.registry import make_policy
+from triagelab.bench.rollouts import rollout
+from triagelab.bench.score_tables import audit_table
+from triagelab.reference.belief import WORTHWHILE, BeliefPolicy, Lookahead
+from triagelab.reference.posterior import Posterior
+from triagelab.reference.prior import prior_of
 
 SHOP = load_topology(Path(__file__).parents[2] / "examples" / "shop.yaml")
 SILENT = "silent_degradation"

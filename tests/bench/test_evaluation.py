@@ -12,27 +12,27 @@ from talking_server import RESOLVES, refused, talking, without_pauses
 from test_command_line import refusal
 from test_command_line import run as run_command
 
-from logtriage.bench import evaluation
-from logtriage.bench.audit import judge_result
-from logtriage.bench.evaluation import evaluate, make_plan, report
-from logtriage.bench.registry import POLICIES, Player, behind_endpoint, make_policy, scripted
-from logtriage.bench.replay import open_journal, read_trajectories
-from logtriage.bench.rollouts import EPISODES, HOPELESS, Plan, rollout, rollout_each
-from logtriage.bench.score_tables import (
+from logtriage.play.episode import Episode
+from logtriage.play.scoring import Score, solved
+from logtriage.play.tools import ToolSession
+from logtriage.policies.scripted import ConstantPolicy
+from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
+from logtriage.world.topology import DEFAULT_TOPOLOGY
+from triagelab.bench import evaluation
+from triagelab.bench.audit import judge_result
+from triagelab.bench.evaluation import evaluate, make_plan, report
+from triagelab.bench.registry import POLICIES, Player, behind_endpoint, make_policy, scripted
+from triagelab.bench.replay import open_journal, read_trajectories
+from triagelab.bench.rollouts import EPISODES, HOPELESS, Plan, rollout, rollout_each
+from triagelab.bench.score_tables import (
     attempts_table,
     detection_table,
     pass_all,
     pass_at,
     score_table,
 )
-from logtriage.play.episode import Episode
-from logtriage.play.scoring import Score, solved
-from logtriage.play.tools import ToolSession
-from logtriage.policies.llm.endpoint import EndpointPolicy
-from logtriage.policies.scripted import ConstantPolicy
-from logtriage.real.cases import load_source
-from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
-from logtriage.world.topology import DEFAULT_TOPOLOGY
+from triagelab.language_models.endpoint import EndpointPolicy
+from triagelab.real.cases import load_source
 
 SETTINGS = {"split": "test"}
 PUBLISHED = Path(__file__).parents[2] / "results" / "benchmark" / "episodes.parquet"

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest, ttest_ind, ttest_rel
 
-from logtriage.bench.intervals import (
+from triagelab.bench.intervals import (
     LEVEL,
     RESAMPLES,
     Interval,

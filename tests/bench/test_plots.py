@@ -14,14 +14,14 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from logtriage.bench import plots
-from logtriage.bench.intervals import mean_interval, two_way_mean
-from logtriage.bench.plots import INK, POLICY_COLOURS, WIDTH, spread
-from logtriage.bench.score_tables import gather, scores_of
-from logtriage.bench.strata import label as label_of
-from logtriage.bench.strata import stratum_changes
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
+from triagelab.bench import plots
+from triagelab.bench.intervals import mean_interval, two_way_mean
+from triagelab.bench.plots import INK, POLICY_COLOURS, WIDTH, spread
+from triagelab.bench.score_tables import gather, scores_of
+from triagelab.bench.strata import label as label_of
+from triagelab.bench.strata import stratum_changes
 
 RESULTS = Path(__file__).parents[2] / "results"
 BENCHMARK, RUN = RESULTS / "benchmark", RESULTS / "novice" / "seed-1"

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from recorded import SCRIPTED, play_scripted
 
-from logtriage.bench import recorded_results as real
-from logtriage.bench.intervals import wilson
-from logtriage.production.production_policies import RANKER
-from logtriage.real.cases import SOURCES
+from triagelab.bench import recorded_results as real
+from triagelab.bench.intervals import wilson
+from triagelab.real.cases import SOURCES
+from triagelab.realistic.production_policies import RANKER
 
 RESULTS = Path(__file__).parents[2] / "results" / "real"
 

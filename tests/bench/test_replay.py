@@ -9,9 +9,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from talking_server import call, refused, said, talking
 
-from logtriage.bench.evaluation import evaluate
-from logtriage.bench.registry import Player, behind_endpoint, scripted
-from logtriage.bench.replay import (
+from logtriage.play.actions import Action
+from logtriage.play.conversation import TEXT, tool_call
+from logtriage.play.episode import Episode
+from logtriage.policies.policy import ConversationPolicy
+from logtriage.world.tasks import TASKS
+from triagelab.bench.evaluation import evaluate
+from triagelab.bench.registry import Player, behind_endpoint, scripted
+from triagelab.bench.replay import (
     DRIFT,
     FORGED,
     MATCH,
@@ -24,12 +29,7 @@ from logtriage.bench.replay import (
     replay,
     replay_line,
 )
-from logtriage.bench.rollouts import Plan
-from logtriage.play.actions import Action
-from logtriage.play.conversation import TEXT, tool_call
-from logtriage.play.episode import Episode
-from logtriage.policies.policy import ConversationPolicy
-from logtriage.world.tasks import TASKS
+from triagelab.bench.rollouts import Plan
 
 COLUMNS = (
     *("score", "severity", "root_cause", "remediation", "escalation", "speed"),

@@ -9,9 +9,11 @@ import pytest
 from made_up_sweeps import EPISODES_A_STEP, make_points
 from test_intervals import frame
 
-from logtriage.bench import score_tables as tables
-from logtriage.bench.intervals import holm
-from logtriage.bench.score_tables import (
+from logtriage.play.scoring import PARTS
+from logtriage.world.tasks import TASKS
+from triagelab.bench import score_tables as tables
+from triagelab.bench.intervals import holm
+from triagelab.bench.score_tables import (
     cell_text,
     markdown,
     policy_scores,
@@ -20,8 +22,6 @@ from logtriage.bench.score_tables import (
     summarise,
     summary_table,
 )
-from logtriage.play.scoring import PARTS
-from logtriage.world.tasks import TASKS
 
 SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}
 RUN = Path(__file__).parents[2] / "results" / "novice" / "seed-1"

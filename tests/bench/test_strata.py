@@ -6,11 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from logtriage.bench.intervals import mean_interval
-from logtriage.bench.registry import make_policy
-from logtriage.bench.rollouts import rollout
-from logtriage.bench.score_tables import detection_table
-from logtriage.bench.strata import (
+from logtriage.play.episode import Episode
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import BENCHMARK_VERSION
+from logtriage.world.topology_file import load_topology
+from triagelab.bench.intervals import mean_interval
+from triagelab.bench.registry import make_policy
+from triagelab.bench.rollouts import rollout
+from triagelab.bench.score_tables import detection_table
+from triagelab.bench.strata import (
     FEWEST,
     TRUTH,
     describe_falls,
@@ -19,10 +23,6 @@ from logtriage.bench.strata import (
     values_in,
     with_truth,
 )
-from logtriage.play.episode import Episode
-from logtriage.world.incidents import sample_incident
-from logtriage.world.tasks import BENCHMARK_VERSION
-from logtriage.world.topology_file import load_topology
 
 
 def frame(rows, task="silent_degradation", policy="p"):

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from logtriage.bench.registry import POLICIES, make_policy
-from logtriage.bench.rollouts import rollout
-from logtriage.ceiling import prior
-from logtriage.ceiling.belief import BeliefPolicy
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import TrainedConstantPolicy, best_constant_script
 from logtriage.world.call_graph import Service
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology
 from logtriage.world.topology_file import load_topology
+from triagelab.bench.registry import POLICIES, make_policy
+from triagelab.bench.rollouts import rollout
+from triagelab.reference import prior
+from triagelab.reference.belief import BeliefPolicy
 
 SHOP = load_topology(Path(__file__).parents[2] / "examples" / "shop.yaml")
 SMALL = Topology((Service("web", "edge", calls=("db",)), Service("db", "database")))

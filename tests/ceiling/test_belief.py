@@ -6,14 +6,6 @@ from random import Random
 import numpy as np
 import pytest
 
-from logtriage.ceiling.belief import (
-    NONE,
-    Answers,
-    BeliefPolicy,
-    Outcomes,
-    answer_actions,
-    score_table,
-)
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import TracePolicy
@@ -22,6 +14,14 @@ from logtriage.world.faults import REMEDIES
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
+from triagelab.reference.belief import (
+    NONE,
+    Answers,
+    BeliefPolicy,
+    Outcomes,
+    answer_actions,
+    score_table,
+)
 
 
 def play(policy, task, split="train", first=7000, count=25):

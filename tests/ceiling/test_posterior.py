@@ -7,10 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from logtriage.bench.evaluation import opening_beliefs
-from logtriage.bench.intervals import calibration_error
-from logtriage.ceiling.posterior import Posterior, printed_between
-from logtriage.ceiling.prior import prior_of, simulate
 from logtriage.play.episode import Episode
 from logtriage.play.observation import Observation
 from logtriage.world.cluster import Cluster, Injection, untreated_states
@@ -20,6 +16,10 @@ from logtriage.world.tasks import SEVERITIES, TASKS
 from logtriage.world.telemetry import LINE_KINDS, Telemetry, one_digit, two_digits
 from logtriage.world.topology import DEFAULT_TOPOLOGY, random_topology
 from logtriage.world.wording import Reading, read_line
+from triagelab.bench.evaluation import opening_beliefs
+from triagelab.bench.intervals import calibration_error
+from triagelab.reference.posterior import Posterior, printed_between
+from triagelab.reference.prior import prior_of, simulate
 
 NAMES = DEFAULT_TOPOLOGY.names
 

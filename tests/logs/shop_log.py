@@ -4,7 +4,7 @@ which fails in the last ten minutes of an hour.
 
 from datetime import UTC, datetime
 
-from logtriage.logs.log import Log, read_text
+from logreader.log import Log, read_text
 
 START = int(datetime(2026, 11, 22, 3, 0, 0, tzinfo=UTC).timestamp())
 ONSET, END = 3000, 3600  # seconds
@@ -53,4 +53,4 @@ def log_of(rows, services=()) -> Log:
 def read_in_parts(monkeypatch, size):
     """Have logs read by so many bytes at once, and no larger object be held."""
     for name in ("lines.CHUNK", "log.HEAD", "log.MOST_OBJECT", "objects.MOST_OBJECT"):
-        monkeypatch.setattr(f"logtriage.logs.{name}", size)
+        monkeypatch.setattr(f"logreader.{name}", size)

@@ -11,9 +11,9 @@ import pytest
 from corpus import FORMATS, Entry, formatted
 from shop_log import COMPLAINTS, CORRUPT, ONSET, OURS, ROWS, USUAL, calm, trouble, written
 
-from logtriage.logs.answer import Answer, answer_of, findings_of, limits
-from logtriage.logs.log import read_log, read_named
-from logtriage.logs.suspects import (
+from logreader.answer import Answer, answer_of, findings_of, limits
+from logreader.log import read_log, read_named
+from logreader.suspects import (
     LIKELY,
     LIKELY_FROM,
     MOST_HOPS,

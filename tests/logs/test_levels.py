@@ -2,8 +2,8 @@
 
 import pytest
 
-from logtriage.logs import levels
-from logtriage.logs.levels import CALM, ERROR, FATAL, WARN, level_of, named_level, status_of
+from logreader import levels
+from logreader.levels import CALM, ERROR, FATAL, WARN, level_of, named_level, status_of
 
 # Stated in capitals, in brackets, before a colon, in a field, by a letter of klog or Ruby,
 # by a number of syslog; then by words; then by the status of a request.

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shop_log import read_in_parts
 
-import logtriage.logs
-from logtriage.logs import layouts, lines, log, speakers, times
-from logtriage.logs.lines import Reading, blocks, chunks, defused, quoted, unpacked, visible
+import logreader
+from logreader import layouts, lines, log, speakers, times
+from logreader.lines import Reading, blocks, chunks, defused, quoted, unpacked, visible
 
 TEXT = b"2026-11-22 03:00:00 ERROR web: down\n" * 2_000
 PACKERS = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
@@ -112,8 +112,8 @@ def test_a_line_cannot_end_a_turn(marker):
 
 
 MODULES = [
-    importlib.import_module(f"logtriage.logs.{one.name}")
-    for one in pkgutil.iter_modules(logtriage.logs.__path__)
+    importlib.import_module(f"logreader.{one.name}")
+    for one in pkgutil.iter_modules(logreader.__path__)
 ]
 PATTERNS = {
     f"{module.__name__.split('.')[-1]}.{name}": (value.search, value.pattern)

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shop_log import read_in_parts
 
-from logtriage.logs import lines, tally
-from logtriage.logs.answer import answer_of
-from logtriage.logs.levels import ERROR
-from logtriage.logs.log import read_named, read_text
-from logtriage.logs.tally import Batch, Record, Tally
+from logreader import lines, tally
+from logreader.answer import answer_of
+from logreader.levels import ERROR
+from logreader.log import read_named, read_text
+from logreader.tally import Batch, Record, Tally
 
 AT = 1795316645
 

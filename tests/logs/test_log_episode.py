@@ -5,9 +5,9 @@ import json
 import pytest
 from shop_log import ROWS, calm, log_of, trouble
 
-from logtriage.logs.answer import findings_of
-from logtriage.logs.log import read_text
-from logtriage.logs.log_episode import (
+from logreader.answer import findings_of
+from logreader.log import read_text
+from logreader.log_episode import (
     INFERRED,
     MAX_STEPS,
     NOBODY,

@@ -3,8 +3,8 @@
 import pytest
 from shop_log import START, calm, log_of, trouble
 
-from logtriage.logs.suspects import MOST_TARGETS, changes, weigh
-from logtriage.logs.window import Window
+from logreader.suspects import MOST_TARGETS, changes, weigh
+from logreader.window import Window
 
 
 def weighed(rows, start=300, end=360, usual=None, known=()):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from root_cause_bench import RESULTS, measure, summary
 
-from logtriage.logs.answer import answer_of
-from logtriage.logs.log import read_log
+from logreader.answer import answer_of
+from logreader.log import read_log
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = json.loads(RESULTS.read_text())

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from logtriage.logs.levels import WARN
-from logtriage.logs.lines import MARKERS
-from logtriage.logs.log import read_text
-from logtriage.logs.names import (
+from logreader.levels import WARN
+from logreader.lines import MARKERS
+from logreader.log import read_text
+from logreader.names import (
     HOST,
     MOST_NAME,
     PARTED,
@@ -17,7 +17,7 @@ from logtriage.logs.names import (
     subject,
     targets,
 )
-from logtriage.logs.words import WORDS
+from logreader.words import WORDS
 from logtriage.world.call_graph import CallGraph, Service
 
 # A replica keeps its number: who is told apart is decided when all is read.

@@ -8,11 +8,11 @@ from functools import partial
 import pytest
 from shop_log import read_in_parts
 
-from logtriage.logs import objects
-from logtriage.logs.levels import CALM, ERROR, FAILED, FATAL, WARN
-from logtriage.logs.lines import Reading
-from logtriage.logs.log import read_named, read_text
-from logtriage.logs.objects import objects_in, objects_of, records_in
+from logreader import objects
+from logreader.levels import CALM, ERROR, FAILED, FATAL, WARN
+from logreader.lines import Reading
+from logreader.log import read_named, read_text
+from logreader.objects import objects_in, objects_of, records_in
 
 AT = 1795316645
 WHO = ("web", "cart", "cart-db")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from logtriage.logs.levels import ERROR, WARN
-from logtriage.logs.suspects import (
+from logreader.levels import ERROR, WARN
+from logreader.suspects import (
     MOST_HOPS,
     ServiceEvidence,
     Trouble,

@@ -4,18 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from logtriage.logs import times
-from logtriage.logs.log import read_named
-from logtriage.logs.times import (
-    DAY,
-    FORMS,
-    Clock,
-    Stamps,
-    find_forms,
-    number_to_second,
-    time_of,
-    told,
-)
+from logreader import times
+from logreader.log import read_named
+from logreader.times import DAY, FORMS, Clock, Stamps, find_forms, number_to_second, time_of, told
 
 AT = int(datetime(2026, 11, 22, 3, 4, 5, tzinfo=UTC).timestamp())
 NO_YEAR = int(datetime(2000, 11, 22, 3, 4, 5, tzinfo=UTC).timestamp())

@@ -5,9 +5,9 @@ from random import Random
 import pytest
 from shop_log import ONSET, START, calm, log_of, trouble
 
-from logtriage.logs.levels import CALM, ERROR, WARN
-from logtriage.logs.tally import Shape, Tally
-from logtriage.logs.window import SLOTS, find_window, slots_of
+from logreader.levels import CALM, ERROR, WARN
+from logreader.tally import Shape, Tally
+from logreader.window import SLOTS, find_window, slots_of
 
 SLOT = 30  # seconds, of the noise below
 

@@ -15,9 +15,9 @@ from logtriage.play.conversation import (
 )
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession, tool_schemas
-from logtriage.policies.llm.language_models import LanguageModelPolicy, TextChat
-from logtriage.policies.llm.loading import load_language_model, load_player
 from logtriage.policies.policy import MAX_TURNS
+from triagelab.language_models.language_models import LanguageModelPolicy, TextChat
+from triagelab.language_models.loading import load_language_model, load_player
 
 # A template that nobody knows, in the tokens of the embedded model, without a role for a system.
 UNKNOWN = """\

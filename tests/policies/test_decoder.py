@@ -9,9 +9,9 @@ from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession
-from logtriage.policies.llm.decoder import Writer
-from logtriage.policies.llm.language_models import LanguageModelPolicy
-from logtriage.policies.llm.loading import load_language_model
+from triagelab.language_models.decoder import Writer
+from triagelab.language_models.language_models import LanguageModelPolicy
+from triagelab.language_models.loading import load_language_model
 
 QUESTION = Action("request_more_logs", ("user-db",))
 

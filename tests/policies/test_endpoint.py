@@ -14,14 +14,14 @@ from talking_server import HANG, RESOLVES, call, refused, said, talking, without
 from logtriage.play.actions import ACTION_TYPES
 from logtriage.play.conversation import TEXT
 from logtriage.play.episode import Episode
-from logtriage.policies.llm.endpoint import (
+from logtriage.policies.policy import EndpointError, UnusableEndpointError
+from triagelab.language_models.endpoint import (
     MOST_ANSWER,
     MOST_SHOWN,
     NOT_PARSED,
     RETRIES,
     EndpointPolicy,
 )
-from logtriage.policies.policy import EndpointError, UnusableEndpointError
 
 ASKS = said(call("request_more_logs", '{"service": "all"}'))
 
@@ -94,7 +94,7 @@ def test_an_answer_that_trickles_is_asked_for_again(status, pauses):
 
 @pytest.mark.parametrize("answer", [HANG, (200, {}, trickling)], ids=["hangs", "trickles"])
 def test_a_server_that_is_always_too_slow_is_left(answer, pauses, monkeypatch):
-    monkeypatch.setattr("logtriage.policies.llm.endpoint.PATIENCE", 0.3)
+    monkeypatch.setattr("triagelab.language_models.endpoint.PATIENCE", 0.3)
     (one,), talk = played(lambda *_: answer, timeout=0.2)
     assert "no answer within 0.3 seconds" in one.error and len(talk.requests) < RETRIES
 

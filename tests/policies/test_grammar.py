@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from logtriage.play.conversation import answers
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession
-from logtriage.policies.llm.grammar import Turn, TurnGrammar, writes_as_qwen
-from logtriage.policies.llm.language_models import NativeChat
-from logtriage.policies.llm.loading import load_language_model, with_tool_calls
 from logtriage.world.tasks import TASKS
+from triagelab.language_models.grammar import Turn, TurnGrammar, writes_as_qwen
+from triagelab.language_models.language_models import NativeChat
+from triagelab.language_models.loading import load_language_model, with_tool_calls
 
 
 @pytest.fixture(scope="module", params=["embedded", "qwen"])

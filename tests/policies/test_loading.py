@@ -14,7 +14,7 @@ from transformers.utils import get_json_schema
 from logtriage.play.actions import ACTION_ARGUMENTS, Action
 from logtriage.play.conversation import opening_messages, tool_call
 from logtriage.play.tools import TriageTools, tool_schemas
-from logtriage.policies.llm.loading import (
+from triagelab.language_models.loading import (
     computed_in_half,
     is_qwen,
     load_language_model,
@@ -23,7 +23,7 @@ from logtriage.policies.llm.loading import (
     runnable,
     with_tool_calls,
 )
-from logtriage.train.drills import trace_episode
+from triagelab.train.drills import trace_episode
 
 WHOLE, IN_4_BIT = "Qwen/Qwen2.5-3B-Instruct", "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit"
 

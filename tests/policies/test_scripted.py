@@ -2,7 +2,6 @@ from copy import deepcopy
 
 import pytest
 
-from logtriage.bench.registry import POLICIES, make_policy
 from logtriage.play.episode import Episode, IncidentView
 from logtriage.policies.scripted import (
     ConstantPolicy,
@@ -13,6 +12,7 @@ from logtriage.policies.scripted import (
 )
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
+from triagelab.bench.registry import POLICIES, make_policy
 
 EPISODES = 40
 PLAYED = [name for name in POLICIES if name != "belief"]  # which needs seconds for an incident

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from logtriage.bench.registry import named
 from logtriage.play.episode import Episode, final_score
+from triagelab.bench.registry import named
 
 RESULTS = Path(__file__).parents[2] / "results"
 ENTRY = json.loads((RESULTS / "leaderboard" / "novice-grpo.json").read_text())

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from logtriage.production.dials import CHANCES, FAILURES, NO_FAULT
-from logtriage.production.exact_posterior import posterior
-from logtriage.production.generator import Block
+from triagelab.realistic.dials import CHANCES, FAILURES, NO_FAULT
+from triagelab.realistic.exact_posterior import posterior
+from triagelab.realistic.generator import Block
 
 
 def test_it_is_as_often_right_as_it_says_and_tells_kinds_apart():

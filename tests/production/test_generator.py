@@ -4,10 +4,10 @@ import hashlib
 
 import numpy as np
 
-from logtriage.production import dials, generator
-from logtriage.production.dials import FAILURES, NO_FAULT, sizes
-from logtriage.production.generator import PATTERNS, SAMPLES, Block, Noise, pattern_chances, struck
-from logtriage.production.mesh import AT, BLOCK, STYLES, consequences
+from triagelab.realistic import dials, generator
+from triagelab.realistic.dials import FAILURES, NO_FAULT, sizes
+from triagelab.realistic.generator import PATTERNS, SAMPLES, Block, Noise, pattern_chances, struck
+from triagelab.realistic.mesh import AT, BLOCK, STYLES, consequences
 
 GOLDEN = ["d628f724496f742c", "402e1afa078214c0", "9eb28a123e32f906"]
 BLOCKS = [Block("train", number) for number in range(6)]

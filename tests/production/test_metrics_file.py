@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from logtriage.__main__ import app
-from logtriage.production.metrics_file import COLUMNS, rank_metrics, read_metrics
-from logtriage.production.production_episode import production_case
-from logtriage.real.real_episode import call_graph
 from logtriage.world.call_graph import CallGraph, Service
+from triagelab.real.real_episode import call_graph
+from triagelab.realistic.metrics_file import COLUMNS, rank_metrics, read_metrics
+from triagelab.realistic.production_episode import production_case
 
 BEFORE, EVERY = 20, 60  # samples before the window, seconds from one to the next
 START = datetime(2026, 6, 20, 13, tzinfo=UTC)

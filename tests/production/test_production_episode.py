@@ -8,10 +8,13 @@ import pytest
 from logtriage.catalogue import draw_end, open_incident
 from logtriage.play.actions import Action
 from logtriage.play.observation import render
-from logtriage.production.features import arrays_of_evidence, features
-from logtriage.production.generator import Block
-from logtriage.production.mesh import BLOCK
-from logtriage.production.production_episode import (
+from logtriage.play.observed import gather
+from triagelab.real.real_episode import RealEpisode
+from triagelab.real.rules import ASK_ALL
+from triagelab.realistic.features import arrays_of_evidence, features
+from triagelab.realistic.generator import Block
+from triagelab.realistic.mesh import BLOCK
+from triagelab.realistic.production_episode import (
     ProductionEpisode,
     finds,
     names_of,
@@ -19,10 +22,7 @@ from logtriage.production.production_episode import (
     tells_path,
     way_up,
 )
-from logtriage.production.production_policies import PRODUCTION_POLICIES
-from logtriage.real.observed import gather
-from logtriage.real.real_episode import RealEpisode
-from logtriage.real.rules import ASK_ALL
+from triagelab.realistic.production_policies import PRODUCTION_POLICIES
 
 FAULTY = next(at for at in range(40) if len(production_case("train", at).truth.path) > 2)
 QUIET = next(at for at in range(200) if not production_case("train", at).truth.root)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from logtriage.production import dials
-from logtriage.production.features import features
-from logtriage.production.generator import Block
-from logtriage.production.ranker import chances, load_ranker, save_ranker, train_ranker
+from triagelab.realistic import dials
+from triagelab.realistic.features import features
+from triagelab.realistic.generator import Block
+from triagelab.realistic.ranker import chances, load_ranker, save_ranker, train_ranker
 
 
 def test_the_order_of_services_does_not_matter_and_chances_sum_to_one():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from logtriage.real import cases
+from triagelab.real import cases
 
 COUNTS = {"petshop": 26, "nezha-trainticket": 23, "nezha-onlineboutique": 27}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from logtriage.real.observed import Measure, number, observed_metric, z_score
+from logtriage.play.observed import Measure, number, observed_metric, z_score
 
 
 @pytest.mark.parametrize(

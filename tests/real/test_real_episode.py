@@ -6,8 +6,8 @@ import pytest
 
 from logtriage.play.actions import Action
 from logtriage.play.observation import render
-from logtriage.real import real_episode as real
-from logtriage.real.cases import SOURCES, load_source
+from triagelab.real import real_episode as real
+from triagelab.real.cases import SOURCES, load_source
 
 
 def blame(service):

@@ -5,11 +5,11 @@ the published results, which are computed again.
 import pytest
 
 from logtriage.play.observation import Observation
-from logtriage.real.observed import CallTime, Measure, gather
-from logtriage.real.real_episode import RealEpisode
-from logtriage.real.rules import RULES, RankingPolicy, unexplained, votes
+from logtriage.play.observed import CallTime, Measure, gather
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert
+from triagelab.real.real_episode import RealEpisode
+from triagelab.real.rules import RULES, RankingPolicy, unexplained, votes
 
 
 def cluster(**calls):

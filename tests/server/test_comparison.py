@@ -11,12 +11,12 @@ import leaderboard
 import pytest
 import requests
 
-from logtriage.bench.leaderboard import read_entry
 from logtriage.play.scoring import Record
 from logtriage.policies.scripted import LoudestPolicy, TracePolicy
 from logtriage.server import comparison
 from logtriage.server.comparison import RECORDED, YOU, describe, ranking
 from logtriage.world.topology_file import load_topology
+from triagelab.bench.leaderboard import read_entry
 
 ROOT = Path(__file__).parents[2]
 CASCADE = {"task": "cascading_failure", "split": "test", "index": 7}

@@ -13,8 +13,8 @@ from logtriage.adapters.remote import Server
 from logtriage.client import LogtriageEnv
 from logtriage.models import TriageAction
 from logtriage.play.actions import Action
-from logtriage.real.cases import SOURCES, load_source
-from logtriage.real.real_episode import RealEpisode
+from triagelab.real.cases import SOURCES, load_source
+from triagelab.real.real_episode import RealEpisode
 
 
 def test_cases_play_on_a_server_as_they_do_here(url):

@@ -7,12 +7,12 @@ from shutil import copyfile, copytree
 import pytest
 from filelock import FileLock
 
-from logtriage.bench import runs
 from logtriage.play.tools import tool_schemas
-from logtriage.train import base_model
-from logtriage.train.base_model import build_base, build_expert, build_tokenizer
-from logtriage.train.drills import novice_episode
-from logtriage.train.supervised import encode
+from triagelab.bench import runs
+from triagelab.train import base_model
+from triagelab.train.base_model import build_base, build_expert, build_tokenizer
+from triagelab.train.drills import novice_episode
+from triagelab.train.supervised import encode
 
 RESULTS = Path(__file__).parents[2] / "results"
 TINY = {"drills": 16, "novices": 16, "layers": 1, "hidden": 32}  # of the fixture `tiny_base`

@@ -2,9 +2,9 @@
 
 import pytest
 
-from logtriage.train.experiment import evaluate_run, summarise_run
-from logtriage.train.grpo import train
-from logtriage.train.settings import make_config
+from triagelab.train.experiment import evaluate_run, summarise_run
+from triagelab.train.grpo import train
+from triagelab.train.settings import make_config
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 import torch
 
-from logtriage.bench.runs import Gpu
-from logtriage.train import colab
-from logtriage.train.colab import (
+from logtriage.world.tasks import TASKS
+from triagelab.bench.runs import Gpu
+from triagelab.train import colab
+from triagelab.train.colab import (
     FINISH,
     Budget,
     Decoding,
@@ -22,8 +23,7 @@ from logtriage.train.colab import (
     problems,
     run_folder,
 )
-from logtriage.train.settings import make_config
-from logtriage.world.tasks import TASKS
+from triagelab.train.settings import make_config
 
 A_T4 = Gpu("Tesla T4", 16.1, bf16=False)
 FOUR = Decoding(True, 0.10, 9.0)

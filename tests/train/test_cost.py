@@ -9,9 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from logtriage.train import cost
-from logtriage.train.cost import MODELS, T4, estimate
-from logtriage.train.settings import make_config
+from triagelab.train import cost
+from triagelab.train.cost import MODELS, T4, estimate
+from triagelab.train.settings import make_config
 
 ROOT = Path(__file__).parents[2]
 SESSION = make_config("recommended")

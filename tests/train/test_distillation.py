@@ -3,8 +3,8 @@
 import pytest
 
 from logtriage.play.actions import Action
-from logtriage.train.distillation import advise, compare
-from logtriage.train.drills import EXPERT_INDEX, open_varied
+from triagelab.train.distillation import advise, compare
+from triagelab.train.drills import EXPERT_INDEX, open_varied
 
 
 class Grammar:

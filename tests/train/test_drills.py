@@ -11,11 +11,11 @@ from logtriage.play import episode
 from logtriage.play.episode import Episode
 from logtriage.play.renaming import incident_names, whole_names
 from logtriage.play.tools import ToolSession
-from logtriage.train import drills
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import Incident, sample_incident
 from logtriage.world.telemetry import Telemetry
 from logtriage.world.topology import DEFAULT_TOPOLOGY
+from triagelab.train import drills
 
 WORLD = {
     "logtriage.world.incidents",

@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from logtriage.bench import registry
-from logtriage.bench.registry import Player, in_memory, make_policy, scripted
 from logtriage.play.conversation import TEXT
-from logtriage.policies.llm.loading import SHIPPED
-from logtriage.train import experiment
-from logtriage.train.experiment import base_for, evaluate_run, incidents_played, summarise_run
-from logtriage.train.grpo import run_settings
-from logtriage.train.settings import make_config
 from logtriage.world.tasks import TASKS
+from triagelab.bench import registry
+from triagelab.bench.registry import Player, in_memory, make_policy, scripted
+from triagelab.language_models.loading import SHIPPED
+from triagelab.train import experiment
+from triagelab.train.experiment import base_for, evaluate_run, incidents_played, summarise_run
+from triagelab.train.grpo import run_settings
+from triagelab.train.settings import make_config
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, "before_and_after", lambda run: models)
     clock = SimpleNamespace(perf_counter=lambda: 900.0 * len(batches))
     monkeypatch.setattr(experiment, "time", clock)
-    monkeypatch.setattr("logtriage.bench.rollouts.time", clock)
-    monkeypatch.setattr("logtriage.bench.evaluation.time", clock)
+    monkeypatch.setattr("triagelab.bench.rollouts.time", clock)
+    monkeypatch.setattr("triagelab.bench.evaluation.time", clock)
 
     def play(*given, references=(), **options):
         return evaluate_run(tmp_path, *given, references=references, **options)

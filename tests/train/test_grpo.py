@@ -22,24 +22,24 @@ from test_command_line import run as run_command
 
 from logtriage.adapters import remote
 from logtriage.adapters.remote import Server
-from logtriage.bench.registry import in_memory
-from logtriage.bench.runs import Gpu, last_checkpoint, locked, settings_of
-from logtriage.bench.score_tables import summarise
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
-from logtriage.policies.llm.language_models import TURN_TOKENS
-from logtriage.policies.llm.loading import load_language_model, weights_digest
-from logtriage.train import grpo
-from logtriage.train.base_model import build_base
-from logtriage.train.experiment import (
+from triagelab.bench.registry import in_memory
+from triagelab.bench.runs import Gpu, last_checkpoint, locked, settings_of
+from triagelab.bench.score_tables import summarise
+from triagelab.language_models.language_models import TURN_TOKENS
+from triagelab.language_models.loading import load_language_model, weights_digest
+from triagelab.train import grpo
+from triagelab.train.base_model import build_base
+from triagelab.train.experiment import (
     before_and_after,
     compare_transcripts,
     evaluate_checkpoints,
     evaluate_run,
 )
-from logtriage.train.grpo import check_route, on_this_machine, train
-from logtriage.train.publication import write_model
-from logtriage.train.settings import make_config
+from triagelab.train.grpo import check_route, on_this_machine, train
+from triagelab.train.publication import write_model
+from triagelab.train.settings import make_config
 
 SHORT = {"steps": 3, "incidents": 2, "group": 2, "micro_batches": 2, "save_every": 1}
 
@@ -302,7 +302,7 @@ def test_production_is_trained_on_by_the_root_cause_alone(loop, tiny_base, tmp_p
 
 
 def test_threads_that_wait_sleep():
-    code = "import os, sys, logtriage.train; print(os.environ['OMP_WAIT_POLICY'], *sys.modules)"
+    code = "import os, sys, triagelab.train; print(os.environ['OMP_WAIT_POLICY'], *sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     policy, *modules = said.stdout.split()
     assert policy == "PASSIVE" and "torch" not in modules  # which reads it when it is imported

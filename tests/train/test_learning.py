@@ -12,10 +12,10 @@ import pytest
 from conftest import lines
 from transformers import PreTrainedTokenizerFast
 
-from logtriage.train import base_model
-from logtriage.train.base_model import build_base
-from logtriage.train.grpo import train
-from logtriage.train.settings import make_config
+from triagelab.train import base_model
+from triagelab.train.base_model import build_base
+from triagelab.train.grpo import train
+from triagelab.train.settings import make_config
 
 TOY = {"drills": 16, "novices": 640, "hidden": 48}
 SETTINGS = {

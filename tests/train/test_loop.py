@@ -16,13 +16,13 @@ from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score
 from logtriage.play.tools import ToolSession, TriageTools
-from logtriage.policies.llm.decoder import Writer
-from logtriage.policies.llm.language_models import LanguageModelPolicy
-from logtriage.policies.llm.loading import load_language_model
-from logtriage.train.loop import WHOLE, KeptTrainer, calls_of_tokens, credits, group_advantages
-from logtriage.train.settings import incident_rows, make_config
-from logtriage.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
 from logtriage.world.incidents import sample_incident
+from triagelab.language_models.decoder import Writer
+from triagelab.language_models.language_models import LanguageModelPolicy
+from triagelab.language_models.loading import load_language_model
+from triagelab.train.loop import WHOLE, KeptTrainer, calls_of_tokens, credits, group_advantages
+from triagelab.train.settings import incident_rows, make_config
+from triagelab.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
 
 INCIDENT = sample_incident("cascading_failure", "train", 0)
 SEVERITY, ROOT = "classify_severity", "identify_root_cause"

@@ -21,13 +21,13 @@ from test_command_line import refusal
 from test_command_line import run as run_command
 
 from logtriage.play.observation import SYSTEM_PROMPT
-from logtriage.policies.llm.loading import load_language_model
-from logtriage.train import publication
-from logtriage.train.experiment import evaluate_run
-from logtriage.train.grpo import train
-from logtriage.train.publication import LICENCES, publish_model, write_model
-from logtriage.train.settings import make_config
 from logtriage.world.tasks import TASKS
+from triagelab.language_models.loading import load_language_model
+from triagelab.train import publication
+from triagelab.train.experiment import evaluate_run
+from triagelab.train.grpo import train
+from triagelab.train.publication import LICENCES, publish_model, write_model
+from triagelab.train.settings import make_config
 
 ROOT = Path(__file__).parents[2]
 NAME = "you/logtriage-demo"
@@ -245,5 +245,5 @@ def test_publishing_needs_a_token_and_an_owner(run, fake_hub, monkeypatch):
 @pytest.mark.slow
 def test_nothing_here_imports_transformers():
     # Unsloth, which is imported when training starts, must come before it.
-    code = "import sys, logtriage.train.publication; assert 'transformers' not in sys.modules"
+    code = "import sys, triagelab.train.publication; assert 'transformers' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

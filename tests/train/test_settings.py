@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logtriage.bench.runs import settings_of
-from logtriage.train.grpo import LONGEST
-from logtriage.train.settings import (
+from triagelab.bench.runs import settings_of
+from triagelab.train.grpo import LONGEST
+from triagelab.train.settings import (
     MOST_TOGETHER,
     PRESETS,
     TrainingConfig,

@@ -18,9 +18,9 @@ from made_up_sweeps import make_points
 from nbformat.v4 import new_code_cell, new_notebook
 from test_command_line import run
 
-from logtriage.bench.runs import locked
-from logtriage.train import sweeps
-from logtriage.train.sweeps import load_sweep, summarise_sweep
+from triagelab.bench.runs import locked
+from triagelab.train import sweeps
+from triagelab.train.sweeps import load_sweep, summarise_sweep
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,10 +9,10 @@ from conftest import lines
 from transformers import TrainerControl, TrainerState
 from trl import GRPOConfig, GRPOTrainer
 
-from logtriage.train import trainer
-from logtriage.train.loop import KeptTrainer
-from logtriage.train.settings import make_config
-from logtriage.train.trainer import IncidentTrainer, MetricsLog, grpo_arguments, unreachable_calls
+from triagelab.train import trainer
+from triagelab.train.loop import KeptTrainer
+from triagelab.train.settings import make_config
+from triagelab.train.trainer import IncidentTrainer, MetricsLog, grpo_arguments, unreachable_calls
 
 HOOKS = {  # private methods of TRL that these override
     IncidentTrainer: {

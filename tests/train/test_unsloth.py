@@ -17,10 +17,10 @@ import pytest
 from conftest import lines
 from safetensors.torch import load_file
 
-from logtriage.bench.runs import last_checkpoint
-from logtriage.train.base_model import build_base
-from logtriage.train.grpo import train
-from logtriage.train.settings import make_config
+from triagelab.bench.runs import last_checkpoint
+from triagelab.train.base_model import build_base
+from triagelab.train.grpo import train
+from triagelab.train.settings import make_config
 
 pytestmark = pytest.mark.slow
 

@@ -33,9 +33,9 @@ from unsloth.models import rl
 from unsloth.models._trl_tool_templates import patch_trl_tool_chat_templates
 from unsloth.models.llama import FastLlamaModel
 
-from logtriage.policies.llm.loading import load_language_model
-from logtriage.train.grpo import train
-from logtriage.train.settings import make_config
+from triagelab.language_models.loading import load_language_model
+from triagelab.train.grpo import train
+from triagelab.train.settings import make_config
 
 
 def rewrite_trl() -> None:
@@ -78,7 +78,7 @@ if __name__ == "__main__":
     config = make_config("recommended", model=base, **changes)
     train(config, folder, progress=False)
 
-    from logtriage.train import trainer  # not before `train`, as there
+    from triagelab.train import trainer  # not before `train`, as there
 
     assert trainer.GRPOTrainer.__name__ == "UnslothGRPOTrainer", trainer.GRPOTrainer
     built = trainer.grpo_arguments(config, folder)

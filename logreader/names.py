@@ -1,0 +1,103 @@
+"""Names of services: how they are written, and which ones a line names or calls."""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from pathlib import PurePath
+
+from logtriage.world.call_graph import RESERVED_NAME
+
+from .lines import defused, visible
+from .words import WORDS, any_of, word_of
+
+MOST_NAME = 60  # characters
+MOST_SPELLED = 20_000  # spellings that are cached
+# What an orchestrator adds to a name: `web-7d9c5b7c9f-x2b4q`, `web.service`, and to the name of a
+# file: `pod_namespace_container-<64 digits>`.
+POD = re.compile(r"-[a-f0-9]{6,10}-[a-z0-9]{5}$|-(?=[a-z]*\d)[bcdfghjklmnpqrstvwxz2456789]{5}$")
+NODE_FILE = re.compile(r"^([a-z0-9.-]+)_[a-z0-9-]+_[a-z0-9-]+-[0-9a-f]{64}$")
+REPLICA = re.compile(r"[-_.]\d{1,3}$")
+HASH = re.compile(r"^(?=.*\d)[0-9a-f-]{8,}$|^\d+$")
+OF_FILE, NO_FILE = any_of(WORDS["files"]["marks"]), word_of(WORDS["files"]["nobody"])
+
+HOST = r"[A-Za-z][A-Za-z0-9-]*(?:\.[A-Za-z][A-Za-z0-9-]*)*"
+PARTED = r"[A-Za-z][A-Za-z0-9]*(?:[-.][A-Za-z0-9]+)+"
+CLIENTS = any_of(
+    [one["pattern"].replace("HOST", HOST).replace("PARTED", PARTED) for one in WORDS["clients"]]
+)
+SOURCE_FILE, PUBLIC = re.compile(WORDS["hosts"]["files"]), re.compile(WORDS["hosts"]["public"])
+NOBODY = word_of(WORDS["hosts"]["words"])
+PLATFORM = re.compile(f"^(?:{WORDS['platform']['names']})$")
+SUBJECTS = any_of(WORDS["platform"]["subjects"])
+
+
+@lru_cache(MOST_SPELLED)
+def service_name(raw: bytes | str) -> str:
+    """Return the name of a service, from how its records spell it: a single word that a call graph
+    accepts, without a pod's suffix. It is safe to show, also to a model.
+    """
+    text = visible(raw, 2 * MOST_NAME).strip("/.-")
+    if "/" in text:  # a file, a stream or a pod by its path
+        parts = [part for part in text.split("/") if not HASH.match(part)]
+        text = OF_FILE.sub("", parts[-1] if parts else text)
+    text = text.removesuffix(".service")[:MOST_NAME]
+    text = defused(POD.sub("", re.sub(r"[\s:;<>]+", "_", text)))
+    return text if text and text != RESERVED_NAME else f"{text}_"
+
+
+def file_service(name: str) -> str:
+    """Return the service that a log file belongs to, by its name; empty if the name tells none."""
+    path = PurePath(name)
+    stem = path.name
+    if stem in ("0.log", "current", "stdout", "stderr", "output.log") and path.parent.name:
+        stem = path.parent.name  # /var/log/pods/<pod>/<container>/0.log, and the like
+    while OF_FILE.search(stem):
+        stem = OF_FILE.sub("", stem)
+    node = NODE_FILE.match(stem)
+    stem = node[1] if node else stem
+    return "" if NO_FILE.match(stem) else service_name(stem.encode("utf-8", "replace"))
+
+
+class Namer:
+    """Finds which of the given services a text names."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        # Of two names that match at the same place, the longer one is taken. A name consists of
+        # whole words, and a replica's number may follow.
+        self._known = set(names)
+        longest = "|".join(map(re.escape, sorted(self._known, key=len, reverse=True)))
+        self._pattern = re.compile(
+            rf"(?<![\w-])(?:{longest})(?:[-_]\d+)?(?![A-Za-z0-9])(?!-[A-Za-z])"
+        )
+
+    def all(self, text: str) -> Sequence[str]:
+        """Return the services that a text names, each once, in order."""
+        found = self._pattern.findall(text) if self._known else []
+        names = (one if one in self._known else REPLICA.sub("", one) for one in found)
+        return list(dict.fromkeys(names))
+
+    def first(self, text: str) -> str:
+        """Return the service that a text names first; empty if it names none."""
+        return next(iter(self.all(text)), "")
+
+
+def targets(text: str, known: Collection[str] = ()) -> list[str]:
+    """Return the services that a line of trouble names as called, each once, in order. `known` are
+    names of services: if a host's name begins with one of them, that service is meant.
+    """
+    found = []
+    for groups in CLIENTS.findall(text):
+        host = next(filter(None, groups))
+        if SOURCE_FILE.search(host) or NOBODY.match(host):
+            continue
+        first = re.split(r"[._]", host)[0]
+        if first in known or ".svc" in host or host.count(".") > 2:
+            host = first  # a name within a cluster
+        found.append(service_name(host))
+    return list(dict.fromkeys(host for host in found if not PUBLIC.search(host)))
+
+
+def subject(text: str) -> str:
+    """Return the process, container or pod that a line of the platform is about; empty if none."""
+    found = SUBJECTS.search(text)
+    return REPLICA.sub("", service_name(next(filter(None, found.groups())))) if found else ""

@@ -1,0 +1,164 @@
+"""Rows that only observed incidents have, and the evidence that an incident's rows add up to.
+
+A value that nobody measured is None, or `-` in text. The ranking rules read `Evidence`, where every
+metric is compared with its baseline, the median without an incident. Agents are not shown when the
+incident began, so only the later half of a window counts as recent.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..world.call_graph import CallGraph
+from ..world.telemetry import UNKNOWN, Alert, Metric
+from .observation import Observation
+
+BAND = 3.29  # sigmas between the 5th and the 95th percentile of a normal distribution
+# Names of measures: latencies (the mean, then a percentile), and shares of successful requests.
+LATENCIES = ("latency", "p95")
+SUCCESSES = ("available", "success")
+RATE = "requests"
+LEAST_SPREAD = 0.01  # spread of a measure that never moved, as a share of its baseline
+
+
+def three_digits(value: float) -> int | float:
+    """Round a quantity of an observed incident to three significant digits; 0 if below 0.0001."""
+    short = float(f"{value:.3g}")
+    return int(short) if short == int(short) else short if abs(short) >= 1e-4 else 0
+
+
+def number(value: float | None) -> str:
+    """Return a quantity of an observed incident as text."""
+    return UNKNOWN if value is None else str(three_digits(value))
+
+
+def observed_metric(
+    service: str, errors: float | None, latency: float | None, usual: float | None
+) -> Metric:
+    """A row of the metrics table of an observed incident."""
+    cells = (errors, latency, usual)
+    return Metric(service, *(None if cell is None else three_digits(cell) for cell in cells))
+
+
+class Measure(NamedTuple):
+    """A further metric of a service, over time; its text leaves out the deviation."""
+
+    service: str  # or `users`, for what users feel
+    name: str
+    unit: str
+    values: tuple[float | None, ...]  # oldest first
+    usual: float | None = None  # the median without an incident
+    low: float | None = None  # without an incident, nine of ten values are between `low` and `high`
+    high: float | None = None
+    deviation: float | None = None  # 1.4826 x the median distance from `usual`: about a sigma
+
+    @property
+    def text(self) -> str:
+        values = " ".join(map(number, self.values))
+        band = f" ({number(self.low)}-{number(self.high)})" if self.low is not None else ""
+        return f"{self.service} {self.name} {values}{self.unit} usual {number(self.usual)}{band}"
+
+    @property
+    def sigma(self) -> float:
+        """The spread without an incident, from deviation or band, and always above 0."""
+        wide = self.deviation or 0.0
+        if self.low is not None and self.high is not None:
+            wide = max(wide, (self.high - self.low) / BAND)
+        return max(wide, LEAST_SPREAD * abs(self.usual or 0.0), 1e-9)
+
+
+class CallTime(NamedTuple):
+    """How long a call takes, in ms; the wait minus the time it is served is network latency."""
+
+    caller: str
+    callee: str
+    wait: float | None  # as the caller measures it
+    usual_wait: float | None
+    served: float | None = None  # as the callee measures it
+    usual_served: float | None = None
+    rate: float | None = None  # calls per minute
+    usual_rate: float | None = None
+
+    @property
+    def text(self) -> str:
+        usual = number(self.usual_wait)
+        text = f"{self.caller} > {self.callee} waits {number(self.wait)}ms usual {usual}"
+        if self.served is not None:
+            text += f", served in {number(self.served)}ms usual {number(self.usual_served)}"
+        if self.rate is not None:
+            text += f", {number(self.rate)}/min usual {number(self.usual_rate)}"
+        return text
+
+
+class LineCount(NamedTuple):
+    """Log lines of a service per minute, and how many of them are errors and warnings."""
+
+    service: str
+    lines: float
+    usual_lines: float | None
+    errors: float
+    usual_errors: float | None
+    warnings: float = 0.0
+    usual_warnings: float | None = None
+
+    @property
+    def text(self) -> str:
+        return (
+            f"{self.service} {number(self.lines)} lines/min usual {number(self.usual_lines)}, "
+            f"errors {number(self.errors)} usual {number(self.usual_errors)}, "
+            f"warnings {number(self.warnings)} usual {number(self.usual_warnings)}"
+        )
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was seen of an incident."""
+
+    graph: CallGraph
+    alerts: tuple[Alert, ...]  # those shown last
+    measures: dict[str, dict[str, Measure]]  # by service, then by name; without those of users
+    calls: tuple[CallTime, ...]  # a row per (caller, callee)
+    counts: tuple[LineCount, ...]  # a row per service
+
+    def measured(self, service: str, *names: str) -> list[Measure]:
+        """The measures of a service with these names, in that order; all if no names are given."""
+        known = self.measures.get(service, {})
+        return [known[name] for name in names or known if name in known]
+
+    def anomaly(self, service: str, *names: str) -> float:
+        """The largest absolute `z_score` of these measures (of all if none are named), or 0."""
+        return max((abs(z_score(one)) for one in self.measured(service, *names)), default=0.0)
+
+    def rate(self, service: str) -> float:
+        """Mean recent requests per sample; 1 if nobody counted them."""
+        known = [one for row in self.measured(service, RATE) for one in recent(row)]
+        return sum(known) / len(known) if known else 1.0
+
+
+def gather(graph: CallGraph, observations: Iterable[Observation]) -> Evidence:
+    """Collect the rows of observations, the opening first; later rows replace earlier ones."""
+    alerts: tuple[Alert, ...] = ()
+    measures: dict[str, dict[str, Measure]] = {}
+    calls: dict[tuple[str, str], CallTime] = {}
+    counts: dict[str, LineCount] = {}
+    for seen in observations:
+        alerts = alerts if seen.alerts is None else tuple(seen.alerts)
+        for row in seen.measures or ():
+            if row.service in graph.position:
+                measures.setdefault(row.service, {})[row.name] = row
+        calls.update({(row.caller, row.callee): row for row in seen.calls or ()})
+        counts.update({row.service: row for row in seen.counts or ()})
+    return Evidence(graph, alerts, measures, tuple(calls.values()), tuple(counts.values()))
+
+
+def recent(measure: Measure) -> list[float]:
+    """The known values of the later half of the window."""
+    return [one for one in measure.values[len(measure.values) // 2 :] if one is not None]
+
+
+def z_score(measure: Measure) -> float:
+    """Robust z-score of the recent value farthest from the baseline; 0 if either is unknown."""
+    usual, values = measure.usual, recent(measure)
+    if usual is None or not values:
+        return 0.0
+    return max((value - usual for value in values), key=abs) / measure.sigma

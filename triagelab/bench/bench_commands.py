@@ -1,0 +1,252 @@
+"""The commands around evaluation: `evaluate`, `watch`, `replay` and `benchmark`.
+
+They import what they need when they run, so that `--help` is quick.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+MOST_SHOWN = 20  # episodes listed that are not confirmed
+LONGEST = 2_000  # characters shown of each line of an error
+JOURNALS = Path("runs/evaluations")  # where models' episodes are kept unless a file is named
+
+TopologyPath = Annotated[
+    Path | None, Option(help="A custom call graph, in YAML; see examples/shop.yaml.")
+]
+
+
+def fail(error: Exception, status: int = 2) -> typer.Exit:
+    """Print an error as one line and return the exit to raise."""
+    from logreader.lines import visible
+
+    lines = "\n".join(visible(line, LONGEST) for line in str(error).splitlines())
+    typer.secho(f"error: {lines}", fg="red", err=True)
+    return typer.Exit(status)
+
+
+@contextmanager
+def errors_in_a_line(status: int = 2) -> Iterator[None]:
+    """Turn a `ValueError` or `OSError` of a command into the one-line exit of `fail`."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        raise fail(error, status) from None
+
+
+@errors_in_a_line()
+def evaluate_command(
+    context: typer.Context,
+    policy: Annotated[
+        list[str] | None,
+        Option(help="A script, as trace (a wrong name lists all), or a rule of docs/real.md."),
+    ] = None,
+    model: Annotated[list[str] | None, Option(help="A model's folder or hub name.")] = None,
+    adapter: Annotated[Path | None, Option(help="LoRA adapter of the one --model.")] = None,
+    load_in_4bit: Annotated[
+        bool, Option("--load-in-4bit", help="Models in 4 bit, on an NVIDIA GPU.")
+    ] = False,
+    endpoint: Annotated[str, Option(help="Base URL of an OpenAI-compatible server.")] = "",
+    endpoint_model: Annotated[str, Option(help="Its name there; key: OPENAI_API_KEY.")] = "",
+    concurrency: Annotated[
+        int | None, Option(min=1, help="Incidents at once: 50, with an endpoint 8.")
+    ] = None,
+    tools: Annotated[str, Option(help="How models call: native, or text.")] = "native",
+    constrained: Annotated[
+        bool, Option("--constrained/--free", help="Let a --model write only calls that exist.")
+    ] = True,
+    task: Annotated[list[str] | None, Option(help="Task, or all; or real, by itself.")] = None,
+    split: Annotated[
+        str,
+        Option(
+            help="train, test, unseen_faults, unseen_wording or unseen_topology; of real incidents "
+            "petshop, nezha-trainticket or nezha-onlineboutique."
+        ),
+    ] = "test",
+    episodes: Annotated[
+        int | None, Option(min=2, help="Incidents of each task: 200, or all that are real.")
+    ] = None,
+    first: Annotated[int, Option(min=0, help="First incident.")] = 0,
+    attempts: Annotated[int, Option(min=1, help="At each incident, for pass@k.")] = 1,
+    temperature: Annotated[float, Option(min=0.0, help="Of models; 0 is greedy.")] = 0.0,
+    seed: Annotated[int, Option(help="Of sampling, when the temperature is above 0.")] = 0,
+    env_url: Annotated[str, Option(help="Play on the server there, see `serve`.")] = "",
+    topology: TopologyPath = None,
+    trajectories: Annotated[
+        Path | None,
+        Option(help="Where episodes are written, for `replay`; of models runs/evaluations."),
+    ] = None,
+    json_path: Annotated[Path | None, Option("--json", help="Write rows here.")] = None,
+    audited: Annotated[
+        bool, Option("--audit", help="Show whether what was seen supports what was blamed.")
+    ] = False,
+) -> None:
+    """Play policies on incidents and print mean scores with 95 % bootstrap intervals. The same
+    command again goes on where it was stopped, and plays again what ended in an error. Repeat
+    --policy, --model and --task for several.
+    """
+    from logreader.lines import visible
+    from logtriage.catalogue import RECORDED, open_incident
+    from logtriage.play.conversation import NATIVE, check_protocol
+    from logtriage.policies.policy import BATCH
+    from logtriage.world.incidents import sample_incident
+    from logtriage.world.topology_file import load_topology
+
+    from .audit import judge_result
+    from .evaluation import evaluate, make_plan, report
+    from .recorded_results import RECORDED_POLICIES
+    from .registry import POLICIES, behind_endpoint, digest, in_memory, scripted
+    from .replay import open_journal
+
+    if json_path is not None and (json_path.is_dir() or not json_path.parent.is_dir()):
+        raise ValueError(f"cannot write {json_path}; name a file in a folder that is there")
+    if env_url and (topology is not None or "oracle" in (policy or ())):
+        raise ValueError(
+            "a server plays on its own call graph, and tells no answers: start it with `serve "
+            "--topology`, and leave out oracle; or leave out --env-url"
+        )
+    graph = None if topology is None else load_topology(topology)
+    plan = make_plan(task or ["all"], split, episodes, first, attempts, graph)
+    recorded = plan.names[0] in RECORDED
+    if recorded and audited:
+        raise ValueError(
+            f"an audit is by the simulator's own model; leave out --audit or {plan.names[0]}"
+        )
+    for name in plan.names if graph else ():  # fail now, not after loading a model
+        sample_incident(name, split, first, graph)
+
+    protocol = check_protocol(tools)
+    sampling: dict[str, Any] = {"protocol": protocol, "temperature": temperature, "seed": seed}
+    sources = model or []
+    if adapter is not None and len(sources) != 1:
+        raise ValueError("--adapter goes on one --model; name that one")
+    if bool(endpoint) != bool(endpoint_model):
+        raise ValueError("--endpoint and --endpoint-model go together; give both")
+    options = {**sampling, "constrained": constrained and protocol is NATIVE}
+    models = [in_memory(source, "", load_in_4bit, adapter, **options) for source in sources]
+    if endpoint:
+        models.append(behind_endpoint(endpoint, endpoint_model, concurrency, **sampling))
+    known = RECORDED_POLICIES if recorded else POLICIES
+    named = dict.fromkeys(policy or ([] if models else ["loudest", "trace"]))
+    players = [scripted(name, known) for name in named] + models
+
+    settings: dict[str, Any] = {
+        "split": split,
+        "audit": audited,
+        "policies": {player.name: player.settings for player in players},
+    }
+    if env_url:  # a server may play on a custom call graph
+        settings["server"] = env_url.rstrip("/")
+    if graph is not None:
+        settings["call graph"] = graph.call_graph_text
+    if trajectories is None and models:
+        trajectories = JOURNALS / f"{digest(settings)}.jsonl"
+
+    with ExitStack() as stack:
+        enter = stack.enter_context
+        journal = enter(open_journal(trajectories, settings)) if trajectories else None
+        server = enter(context.obj(env_url)) if env_url else None
+        opened = server.open if server else partial(open_incident, topology=graph)
+        judge = judge_result if audited else None
+        found = evaluate(players, plan, journal, judge, concurrency or BATCH, opened)
+
+    if json_path is not None:  # first, to keep the episodes whatever happens below
+        found.frame.to_json(json_path, orient="records", indent=1)
+    typer.echo("\n".join(report(found.frame, plan, graph, known=not env_url)))
+    if models and attempts > 1 and not temperature:
+        typer.echo("greedy: a model's attempts are equal; --temperature makes others")
+    if trajectories is not None:
+        typer.echo(f"trajectories are in {trajectories}; `replay` confirms their scores")
+    failed = int(found.frame["error"].ne("").sum())
+    if failed or found.unplayed:
+        reason = f": {visible(found.reason, LONGEST)}" if found.reason else ""
+        told = (
+            f"{failed} episodes ended in an error and have no score, {found.unplayed} were not "
+            f"played{reason}; the same command again plays them"
+        )
+        typer.secho(told, fg="red", err=True)
+        raise typer.Exit(1)
+
+
+@errors_in_a_line()
+def watch_command(
+    who: Annotated[
+        str, Argument(help="agent, base, a script as trace, a model's folder or hub name.")
+    ] = "agent",
+    beside: Annotated[str, Option(help="Another of these, beside it.")] = "",
+    task: Annotated[str, Option(help="Of the incident.")] = "cascading_failure",
+    split: Annotated[str, Option(help="Of the incident.")] = "test",
+    index: Annotated[int, Option(min=0, help="Of the incident.")] = 118,
+    pause: Annotated[float, Option(min=0.0, help="Seconds between two steps.")] = 1.0,
+) -> None:
+    """Watch the trained agent, or another policy, solve an incident step by step."""
+    from rich.console import Console
+
+    from .watch import watch
+
+    watch([who, beside] if beside else [who], task, split, index, pause, Console())
+
+
+@errors_in_a_line()
+def replay_command(
+    path: Annotated[Path, Argument(help="A file of `--trajectories`.")],
+    topology: TopologyPath = None,
+    entry: Annotated[Path | None, Option(help="A leaderboard's entry, if all match.")] = None,
+    name: Annotated[str, Option(help="Of the policy, for the entry.")] = "",
+    about: Annotated[str, Option(help="What the policy is, for the entry.")] = "",
+) -> None:
+    """Play the actions of a file again, and confirm its scores: MATCH, DRIFT, FORGED or MISSING.
+    Mean scores are those of the episodes that match.
+    """
+    from collections import Counter
+
+    from logreader.lines import visible
+    from logtriage.catalogue import RECORDED, open_incident
+    from logtriage.world.topology_file import load_topology
+
+    from .leaderboard import as_text, make_entry
+    from .replay import MATCH, UNSCORED, read_trajectories, replay
+    from .rollouts import frame_of
+    from .runs import write_text
+    from .score_tables import score_table
+
+    graph = None if topology is None else load_topology(topology)
+    played_on = read_trajectories(path)[0].get("call graph")
+    if played_on != (None if graph is None else graph.call_graph_text):
+        raise ValueError(
+            f"{path} was played on another call graph; name it by --topology, or leave that out"
+        )
+    found = replay(path, partial(open_incident, topology=graph))
+    wrong = [one for one in found if one.verdict not in (MATCH, UNSCORED)]
+    for one in wrong[:MOST_SHOWN]:
+        where = " ".join(map(str, (one.where[0], *one.where[1])))
+        typer.echo(f"{one.verdict} {visible(where, 120)}: {visible(one.reason, 200)}")
+    counts = Counter(one.verdict for one in found).most_common()
+    typer.echo(", ".join(f"{count} {verdict}" for verdict, count in counts) or "empty")
+    rows = [one.row for one in found if one.verdict == MATCH and one.row]
+    if rows and rows[0]["task"] not in RECORDED:
+        frame = frame_of(rows, list(dict.fromkeys(row["task"] for row in rows)))
+        frame["policy"] = [visible(name, 60) for name in frame["policy"]]
+        typer.echo(score_table(frame).to_string(index=False))
+    if entry is not None:
+        write_text(entry, as_text(make_entry(path, found, name, about)))
+        typer.echo(f"wrote {entry}")
+    if wrong:
+        raise typer.Exit(1)
+
+
+@errors_in_a_line()
+def benchmark_command(
+    results: Annotated[Path, Option(help="Of episodes and tables.")] = Path("results/benchmark"),
+    incidents: Annotated[int, Option(min=2, help="Per policy, task and split.")] = 500,
+    processes: Annotated[int, Option(min=1, help="Played at once.")] = 2,
+) -> None:
+    """Play 7 policies on all tasks and splits; write the tables of the benchmark."""
+    from .evaluation import make_report
+
+    make_report(results, incidents, processes)

@@ -1,0 +1,82 @@
+"""Watch policies play an incident in the terminal, step by step: `python -m logtriage watch`."""
+
+import time
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from logtriage.drawing import by_level, cause_of, closed_gate, score_parts
+from logtriage.play.episode import Episode, Step, final_score
+from logtriage.play.observation import Observation, call_graph_line
+
+from .registry import POLICIES, named
+
+INDENT = 4  # characters before each observation
+STYLES = {"error": "red", "warning": "yellow"}
+
+
+def watch(
+    names: Sequence[str], task: str, split: str, index: int, pause: float, screen: Console
+) -> None:
+    """Show side by side how each policy (a name, or a model's folder) plays one incident, with a
+    pause of `pause` seconds between two steps.
+    """
+    if not POLICIES.keys() >= set(names):
+        from transformers.utils.logging import disable_progress_bar
+
+        disable_progress_bar()
+    policies = [named(name).make(0) for name in names]
+    episodes = [Episode.open(task, split, index) for _ in names]
+    incident = episodes[0].incident
+    screen.rule(f"{task.replace('_', ' ')}, incident {index} of {split}")
+    screen.print(call_graph_line(incident.topology), style="dim")
+    screen.print(_shown(episodes[0].opening))
+    for policy, episode in zip(policies, episodes, strict=True):
+        policy.play([episode])
+    rows: list[list[Group | Text]] = [[Text(name, style="bold underline") for name in names]]
+    for steps in zip_longest(*(episode.history for episode in episodes)):
+        rows.append([Text() if step is None else _step(step) for step in steps])
+    rows.append([_verdict(episode) for episode in episodes])
+    for row in rows:
+        time.sleep(pause)
+        side_by_side = Table.grid(expand=True, padding=(0, 2))
+        for _ in row:
+            side_by_side.add_column(ratio=1)
+        side_by_side.add_row(*row)
+        screen.print(side_by_side)
+    screen.rule(f"it was: {cause_of(incident)}" + (f" at {incident.root}" if incident.root else ""))
+
+
+def _step(step: Step) -> Group:
+    """The action of a step, and what was shown after it."""
+    action, shown = step
+    done = f"{action.type} {action.value}" if action else f"invalid: {shown.error}"
+    return Group(Text(f"{shown.step:>2}  {done}", style="bold cyan"), _shown(shown))
+
+
+def _shown(shown: Observation) -> Padding:
+    """Alerts, metrics and log lines, coloured by their level."""
+    lines = [Text(metric.text, style="dim") for metric in shown.metrics or ()]
+    lines += [Text(line, style=STYLES.get(level, "dim")) for level, line in by_level(shown)]
+    if shown.alerts is not None:
+        alerts = "; ".join(alert.text for alert in shown.alerts)
+        lines.insert(0, Text(f"alerts: {alerts or 'none'}", style="red" if alerts else "green"))
+    return Padding(Group(*lines), (0, 0, 0, INDENT))
+
+
+def _verdict(episode: Episode) -> Group:
+    """Each answer beside the truth, and the score."""
+    score = final_score(episode)
+    lines = [Text()]
+    for part in score_parts(score, episode.record, episode.incident):
+        wrong = part.value < 1.0 and part.name != "speed"
+        told = f"{part.answer} (it was: {part.truth})" if wrong else part.answer
+        lines.append(
+            Text(f"{part.name.replace('_', ' ')}: {told}", style="red" if wrong else "green")
+        )
+    gate = closed_gate(score, episode.record)
+    return Group(*lines, Text(f"score: {score.total:.2f}", style="bold"), Text(gate, style="red"))

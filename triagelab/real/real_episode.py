@@ -1,0 +1,134 @@
+"""A real incident as an episode, and its recordings as the rows and lines that an agent is shown.
+
+| question | answer |
+|---|---|
+| the opening | alerts, what users feel, the table of errors and p95, counts of error lines |
+| logs of a service | its row, its further metrics, its calls, its lines and their counts |
+| logs of all | the table, and all further metrics, calls and counts |
+
+Only the root cause is scored: 1 if the first service blamed is the root. The sources name no
+severity, team or remedy, and the gate is always passed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Self
+
+from logtriage.play.actions import ALL_SERVICES
+from logtriage.play.episode import BaseEpisode, IncidentView
+from logtriage.play.observation import Observation
+from logtriage.play.observed import Measure, observed_metric, three_digits
+from logtriage.play.scoring import Score
+from logtriage.world.call_graph import UNKNOWN_KIND, CallGraph, Service
+from logtriage.world.telemetry import Alert, Metric
+
+from .cases import SOURCES, Case, load_case
+
+REAL = "real"  # the name of the task
+MAX_STEPS = 20
+TOP = 3  # services that may be blamed in order; the first counts for the score
+SCORED = "root cause alone: no severity, team, remedy or gate"
+
+
+@dataclass(frozen=True)
+class RealIncident(IncidentView):
+    """A case being played; everything except `case` may be known while it is played."""
+
+    case: Case = field(repr=False, kw_only=True)
+
+
+class RealEpisode(BaseEpisode):
+    """A case being played."""
+
+    task_name = REAL
+    splits: tuple[str, ...] = SOURCES
+    check_case: Callable[[str, int], object] = staticmethod(load_case)  # reads the whole source
+    find_case = staticmethod(load_case)
+    incident: RealIncident
+    notice = "a real incident: the root cause alone counts; who is blamed next is your second guess"
+
+    def __init__(self, split: str, index: int, case: Case) -> None:
+        incident = RealIncident(self.task_name, split, index, call_graph(case), case=case)
+        opening = Observation(
+            max_steps=MAX_STEPS,
+            notice=self.notice,
+            alerts=alerts(case),
+            metrics=metrics(case),
+            measures=[*case.users] or None,
+            counts=[row for row in case.line_counts if row.errors or row.usual_errors] or None,
+        )
+        super().__init__(incident, opening)
+
+    @classmethod
+    def open(cls, split: str, index: int) -> Self:
+        """Open the case with that number, from 0; `ValueError` if there is none."""
+        return cls(split, index, cls.find_case(split, index))
+
+    def _ask(self, service: str) -> Observation:
+        case, every = self.incident.case, service == ALL_SERVICES
+        of = {name: every or name == service for name in case.services}
+        found = Observation(
+            alerts=alerts(case) if every else None,
+            metrics=[row for row in metrics(case) if of[row.service]],
+            measures=[row for row in case.measures if of[row.service]],
+            calls=[one for one in case.call_times if of[one.caller] or of[one.callee]] or None,
+            counts=[row for row in case.line_counts if of[row.service]] or None,
+            lines=None if every else log_lines(case, service),
+        )
+        if every or found.measures or found.calls or found.counts or found.lines:
+            return found
+        return found._replace(notice=f"nothing is on record of {service}")
+
+    def _judge(self) -> Score:
+        """1 for the right root, else 0; no other part is asked for."""
+        right = float(blames_root(self.record.root_causes, self.incident.case, 1))
+        return Score(0.0, right, 0.0, 0.0, 0.0, 0.0, 1.0, right)
+
+
+def blames_root(blamed: list[str], case: Case, count: int = TOP) -> bool:
+    """Whether the root is among the first `count` different services that were blamed."""
+    return case.truth.root in list(dict.fromkeys(blamed))[:count]
+
+
+def call_graph(case: Case) -> CallGraph:
+    """Who calls whom, as the source has it."""
+    called: dict[str, list[str]] = {name: [] for name in case.services}
+    for caller, callee in case.calls:
+        called[caller].append(callee)
+    services = (Service(name, UNKNOWN_KIND, tuple(called[name])) for name in called)
+    return CallGraph(tuple(services))
+
+
+def alerts(case: Case) -> list[Alert]:
+    """The alerts of a case, with the figures that are shown."""
+    return [one._replace(value=three_digits(one.value)) for one in case.alerts]
+
+
+def metrics(case: Case) -> list[Metric]:
+    """The metrics table: one row per service whose errors or p95 are known."""
+    known = {(row.service, row.name): row for row in case.measures}
+    unknown = Measure("", "", "", ())
+    rows = []
+    for service in case.services:
+        p95, available = (known.get((service, name), unknown) for name in ("p95", "available"))
+        latency, success = (worst(measure, case.window.zero) for measure in (p95, available))
+        if latency is not None or success is not None:
+            errors = None if success is None else 100.0 - success
+            rows.append(observed_metric(service, errors, latency, p95.usual))
+    return rows
+
+
+def worst(measure: Measure, zero: int) -> float | None:
+    """The value since `zero` farthest from the baseline (the last, without a baseline), if any."""
+    usual, values = measure.usual, [one for one in measure.values[zero:] if one is not None]
+    if usual is None:
+        return values[-1] if values else None
+    return max(values, key=lambda value: abs(value - usual), default=None)
+
+
+def log_lines(case: Case, service: str) -> list[str] | None:
+    """The lines of a service as `LEVEL service time text`; None if the case has no logs."""
+    if not case.logs:
+        return None
+    lines = (line.split(None, 2) for line in case.logs.get(service, ()))
+    return [f"{level} {service} {time} {text}" for time, level, text in lines]

@@ -1,0 +1,290 @@
+"""An incident of `production`: the rows that an agent is shown, the truth, and how it is played.
+
+    production_case("test", 7)
+    ProductionEpisode.open("test", 7)
+
+It shows what a real incident shows, to three significant digits (calls to four), and is scored
+in the same way: 1 if the first service blamed is the root, or if nothing is wrong and the incident
+is ignored, with nobody blamed, fixed or paged. These are reported separately, and not scored:
+
+| question | answered by |
+|---|---|
+| the remedy | the first `remediate`, of the root |
+| the team | the first `escalate` |
+| how it spread | the services blamed after the root: caller by caller, up to the users |
+"""
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from random import Random
+from typing import TypeVar
+
+import numpy as np
+
+from logtriage.play.observed import CallTime, LineCount, Measure
+from logtriage.play.scoring import Record, Score
+from logtriage.world.tasks import check_index
+from logtriage.world.telemetry import Alert
+
+from ..real.cases import Case, Truth, Window
+from ..real.real_episode import RealEpisode
+from .dials import FAILURES, NO_FAULT
+from .generator import ONSETS, SAMPLES, ZERO, Block
+from .mesh import AT, BLOCK, METRICS
+
+PRODUCTION = "production"  # the name of the task
+SPLITS = ("train", "test")
+UNITS = dict(zip(METRICS, ("ms", "ms", "ms", "%", "/s", "%", "%", "%"), strict=True))
+REACHED = 0.1  # a fault has reached a service that is slower or failing by this share
+LINES_SHOWN = 5  # log lines of a service at most
+# What services write in ordinary times, and of their failures; few lines name another service.
+ORDINARY = (
+    "INFO request {n} done in {ms} ms",
+    "INFO GET /v1/{thing}/{n} 200 {ms}ms",
+    "INFO loaded {n} entries",
+    "INFO health check ok",
+    "DEBUG pool size {n}, waiting 0",
+    "WARN slow call took {ms} ms",
+)
+COMPLAINTS = (
+    "ERROR unexpected error while handling request {n}",
+    "ERROR java.lang.IllegalStateException: {thing} {n}",
+    "ERROR request {n} failed with status 500",
+    "ERROR panic recovered: index out of range [{n}]",
+    "WARN retry {n} gave up",
+)
+ABOUT_ANOTHER = "ERROR call to {callee} failed: status 500"
+NAMING = 0.05  # share of the complaints that name another service
+DEPLOY = "INFO started version {n}.{ms}"
+# Names of services as different teams give them: a style, and how its names may end.
+THINGS = """
+account address agent alert archive asset audit auth avatar balance banner basket billing
+booking bonus budget cache campaign card cart catalog category chat checkout claim comment
+config consent contact contract coupon currency customer delivery deposit discount dispatch
+document email event export favorite feature feed file fleet forecast form fraud gift group
+guide history identity image import index inventory invoice item job journal label language
+ledger library limit link listing loan locale location loyalty mail map market media member
+menu message meter metric mobile notice offer order page partner payment payroll permission
+photo plan player point policy poll portal post preference price product profile promotion
+quota quote rating receipt recommend record refund region register rent report request
+reservation return review reward risk role room route rule schedule score search seat
+section security segment session setting share shipping signal site slot station statistic
+stock store stream subscription supplier support survey tag task tax template tenant ticket
+token tour track trade train transfer travel trend user vault vendor version video vote
+voucher wallet warehouse weather webhook
+""".split()  # noqa: SIM905
+ROLES = ("service", "api", "worker", "db", "gateway", "store", "queue", "proxy")
+CLOUD = ("Lambda::Function", "DynamoDB::Table", "ECS::Fargate", "SQS::Queue", "S3::Bucket", "RDS")
+STYLES = (
+    ("{thing}-{end}", ROLES),
+    ("{prefix}-{thing}-service", ()),
+    ("{thing}{end}", ROLES),
+    ("{prefix}{Thing}_AWS::{end}", CLOUD),
+    ("{thing}-{end}.{prefix}.svc", ROLES),
+)
+
+Place = TypeVar("Place", int, str)  # a service, by number or by name
+
+
+@lru_cache(maxsize=8)
+def block_of(split: str, number: int) -> Block:
+    """Return a block, which is cached while its incidents are opened one after another."""
+    return Block(split, number)
+
+
+def names_of(split: str, index: int) -> list[str]:
+    """Return distinct names of one style for an incident's services, in the order of its block."""
+    size = block_of(split, index // BLOCK).mesh.own.shape[1]
+    random = Random(f"production/{split}/{index}/names")
+    style, ends = random.choice(STYLES)
+    prefix = "".join(random.choice("abcdefghijklmnoprstuvw") for _ in range(random.randint(2, 4)))
+    names = []
+    for thing in random.sample(THINGS, size):
+        end = random.choice(ends) if ends else ""
+        names.append(style.format(thing=thing, Thing=thing.title(), prefix=prefix, end=end))
+    return names
+
+
+@lru_cache(maxsize=64)
+def production_case(split: str, index: int) -> Case:
+    """Return the incident with this index, from 0."""
+    block, at = block_of(split, index // BLOCK), index % BLOCK
+    name, names = f"production/{split}/{index}", names_of(split, index)
+    order = sorted(range(len(names)), key=names.__getitem__)
+    kind, root = int(block.kind[at]), int(block.root[at])
+    fault = FAILURES[kind] if kind != NO_FAULT else None
+    minutes = float(block.mesh.period[at, 0]) / 60.0
+    calls = np.argwhere(block.mesh.calls[at])
+    logged = bool(block.logged[at])
+    random = Random(f"{name}/lines")
+    return Case(
+        id=name,
+        services=sorted(names),
+        calls=sorted((names[caller], names[callee]) for caller, callee in calls),
+        window=Window(minutes=[(sample - ZERO) * minutes for sample in range(SAMPLES)], zero=ZERO),
+        alerts=[alert for one in order for alert in _alerts(block, at, one, names[one])],
+        measures=[
+            _measure(block, at, one, names[one], metric)
+            for one in order
+            for metric in METRICS
+            if block.mesh.measured[at, one, AT[metric]]
+        ],
+        call_times=_call_times(block, at, names),
+        line_counts=[_line_count(block, at, one, names[one]) for one in order] if logged else [],
+        log_minutes=float(block.minutes[at, 0]) if logged else 0.0,
+        logs={names[one]: _log(block, at, one, names, random) for one in order} if logged else {},
+        truth=Truth(
+            root=names[root] if fault else "",
+            fault=fault.name if fault else "none",
+            origin=name,
+            how=f"onset in sample {ONSETS[block.onset[at]]:g}",
+            remedy=fault.remedy if fault else "",
+            team=fault.team if fault else "",
+            path=tuple(names[one] for one in _spread_path(block, at)) if fault else (),
+        ),
+    )
+
+
+def way_up(
+    root: Place, callers: Callable[[Place], Iterable[Place]], hurt: Callable[[Place], float]
+) -> list[Place]:
+    """Go from a root up to the users, each time to the most hurt caller (at least `REACHED`)."""
+    way = [root]
+    while True:
+        worst = max((one for one in callers(way[-1]) if one not in way), key=hurt, default=None)
+        if worst is None or hurt(worst) < REACHED:
+            return way
+        way.append(worst)
+
+
+def _spread_path(block: Block, at: int) -> list[int]:
+    """Return the services by which a fault reached users, judged by failing and slow requests."""
+    hurt = block.change.errors[at] + np.minimum(block.change.latency[at], 10.0)
+    calls = block.mesh.calls[at]
+    return way_up(
+        int(block.root[at]), lambda one: np.flatnonzero(calls[:, one]).tolist(), hurt.__getitem__
+    )
+
+
+def _alerts(block: Block, at: int, service: int, name: str) -> list[Alert]:
+    slow, fails = block.shown.alerts[at, service]
+    found = []
+    if fails:
+        share = 1.0 - block.failures[at, service] / np.maximum(block.requests[at, service], 1)
+        found.append(Alert(name, "errors", _short(100.0 * (1.0 - share.min()))))
+    if slow:
+        metric = "latency" if block.mesh.measured[at, service, AT["latency"]] else "p95"
+        values = block.shown.values[at, service, AT[metric], ZERO + 1 :]
+        if np.isfinite(values).any():
+            found.append(Alert(name, metric, _short(np.nanmax(values))))
+    return found
+
+
+def _measure(block: Block, at: int, service: int, name: str, metric: str) -> Measure:
+    shown, place = block.shown, (at, service, AT[metric])
+    counted = metric == "requests" and block.mesh.period[at, 0] > 60.0  # not a rate per second
+    return Measure(
+        name,
+        metric,
+        "" if counted else UNITS[metric],
+        tuple(map(_known, shown.values[place])),
+        *(_known(one[place]) for one in (shown.usual, shown.low, shown.high, shown.deviation)),
+    )
+
+
+def _call_times(block: Block, at: int, names: list[str]) -> list[CallTime]:
+    waits = block.shown.waits[at]
+    known = np.argwhere(np.isfinite(waits[..., 0]))
+    return sorted(
+        CallTime(names[caller], names[callee], *(_short(one, 4) for one in waits[caller, callee]))
+        for caller, callee in known
+    )
+
+
+def _line_count(block: Block, at: int, service: int, name: str) -> LineCount:
+    lines = block.lines
+    counts = (
+        lines.ordinary + lines.errors + lines.warnings,
+        lines.usual + lines.usual_errors + lines.usual_warnings,
+        *lines[2:],
+    )
+    return LineCount(name, *(_short(one[at, service]) for one in counts))
+
+
+def _log(block: Block, at: int, service: int, names: list[str], random: Random) -> list[str]:
+    """Write some lines of a service: a deployment, complaints, and ordinary lines."""
+    callees = [names[one] for one in np.flatnonzero(block.mesh.calls[at, service])]
+    complaints = round(float(block.lines.errors[at, service] * block.minutes[at, 0]))
+    texts = [DEPLOY] if block.deployed[at, service] else []
+    for _ in range(min(complaints, LINES_SHOWN - 2)):
+        another = random.random() < NAMING and callees
+        texts.append(ABOUT_ANOTHER if another else random.choice(COMPLAINTS))
+    texts += random.choices(ORDINARY, k=LINES_SHOWN - len(texts))
+    seconds = sorted(random.uniform(0.0, 120.0) for _ in texts)
+    lines = []
+    for second, text in zip(seconds, texts, strict=True):
+        filled = text.format(
+            n=random.randint(1, 9999),
+            ms=random.randint(1, 400),
+            thing=random.choice(("order", "user", "item", "job")),
+            callee=random.choice(callees) if callees else "",
+        )
+        lines.append(f"10:{30 + int(second // 60)}:{second % 60:06.3f} {filled}")
+    return lines
+
+
+def _short(value: float, digits: int = 3) -> float:
+    """Round to so many significant digits."""
+    return float(f"{float(value):.{digits}g}")
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else _short(value)
+
+
+def check_case(source: str, index: int) -> None:
+    """Raise `ValueError` if there is no such incident, without drawing it."""
+    if source not in SPLITS:
+        raise ValueError(
+            f"unknown split {source!r:.60} of {PRODUCTION}; choose one of {', '.join(SPLITS)}"
+        )
+    check_index(index)
+
+
+def find_case(source: str, index: int) -> Case:
+    """Return the incident with this index, from 0; raise `ValueError` if there is none."""
+    check_case(source, index)
+    return production_case(source, index)
+
+
+class ProductionEpisode(RealEpisode):
+    """An incident being played; no action changes it."""
+
+    task_name = PRODUCTION
+    splits = SPLITS
+    check_case = staticmethod(check_case)
+    find_case = staticmethod(find_case)
+    notice = (
+        "the root cause alone counts, blamed first; then blame, one by one, the services through "
+        "which it reached the users; ignore where nothing is wrong"
+    )
+
+    def _judge(self) -> Score:
+        record, truth = self.record, self.incident.case.truth
+        right = float(finds(record, self.incident.case))
+        remedied = bool(truth.root) and record.remediations[:1] == [(truth.remedy, truth.root)]
+        paged = bool(truth.root) and record.team == truth.team
+        return Score(0.0, right, float(remedied), float(paged), 0.0, 0.0, 1.0, right)
+
+
+def finds(record: Record, case: Case) -> bool:
+    """Whether the root was blamed first, or the incident rightly ignored as nothing is wrong."""
+    ignored = record.closed_by == "ignore"
+    if not case.truth.root:
+        return ignored and not (record.root_causes or record.remediations or record.teams)
+    return not ignored and record.root_cause == case.truth.root
+
+
+def tells_path(blamed: Iterable[str], case: Case) -> bool:
+    """Whether the services blamed are the path of the fault, in order, up to the users."""
+    return tuple(dict.fromkeys(blamed)) == case.truth.path

@@ -1,0 +1,116 @@
+"""Policies for `production`: ranking rules, the learned ranker, and the ceiling.
+
+Each asks about all services once, blames one, and tells how the fault reached the users (`way_up`).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from logtriage.play.actions import Action
+from logtriage.play.episode import VisibleIncident
+from logtriage.play.observed import LATENCIES, SUCCESSES, Evidence, Measure, recent
+from logtriage.policies.policy import Policy
+
+from ..real.rules import RULES, RankingPolicy, random_ranking, ranked
+from .dials import FAILURES
+from .exact_posterior import posterior
+from .features import arrays_of_evidence
+from .mesh import BLOCK
+from .production_episode import PRODUCTION, block_of, names_of, way_up
+
+CEILING, RANKER = "ceiling", "ranker"
+Chances = Callable[[VisibleIncident, Evidence], tuple[np.ndarray, np.ndarray]]
+
+
+def hurt(evidence: Evidence, service: str) -> float:
+    """Return how much slower than usual a service is, plus the share of requests newly failing."""
+    times = [one for one in evidence.measured(service, *LATENCIES) if one.usual]
+    rest = evidence.measured(service, *SUCCESSES)
+    slower = max((_mean(one) / (one.usual or 1.0) - 1.0 for one in times), default=0.0)
+    failing = max((((one.usual or 0.0) - _mean(one)) / 100.0 for one in rest), default=0.0)
+    return min(slower, 10.0) + failing
+
+
+def _mean(measure: Measure) -> float:
+    known = recent(measure)
+    return sum(known) / len(known) if known else measure.usual or 0.0
+
+
+class PathPolicy(RankingPolicy):
+    """A rule that, in `production`, blames the path of the fault instead of its next guesses."""
+
+    def blamed(self, evidence: Evidence, ranking: list[str]) -> list[str]:
+        if self._episode.incident.task_name == PRODUCTION:
+            callers = evidence.graph.callers.__getitem__
+            return way_up(ranking[0], callers, lambda name: hurt(evidence, name))
+        return super().blamed(evidence, ranking)
+
+
+def rule_policy(name: str, seed: int = 0) -> PathPolicy:
+    """Return the policy of a rule of `real.rules`; none is random, so `seed` is not used."""
+    return PathPolicy(RULES[name], name)
+
+
+class ChancePolicy(PathPolicy):
+    """Blames the likeliest root, remedies its likeliest fault, or says that nothing is wrong.
+
+    Args:
+        chances: takes an incident and what was seen of it. Returns how likely each service of the
+            call graph is, in its order, and last how likely it is that nothing is wrong, [N + 1];
+            and how likely each kind of fault is at each service, [N, kind].
+    """
+
+    def __init__(self, name: str, chances: Chances) -> None:
+        super().__init__(lambda evidence: [], name)
+        self._chances = chances
+
+    def answer(self, evidence: Evidence) -> list[Action]:
+        incident, names = self._episode.incident, evidence.graph.names
+        chance, kinds = self._chances(incident, evidence)
+        if incident.task_name == PRODUCTION and chance.argmax() == len(names):
+            return [Action("ignore", (), float(chance[-1]))]
+        ranking = ranked(evidence.graph, dict(zip(names, chance[:-1].tolist(), strict=True)))
+        root, *others = self.blamed(evidence, ranking)
+        at = names.index(root)
+        fault = FAILURES[int(kinds[at].argmax())]
+        return [
+            Action("identify_root_cause", (root,), float(chance[at])),
+            *(Action("identify_root_cause", (one,)) for one in others),
+            Action("remediate", (fault.remedy, root)),
+            Action("escalate", (fault.team,)),
+            Action("resolve"),
+        ]
+
+
+def ceiling_chances(incident: VisibleIncident, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
+    """Return the posterior that knows the constants of the cluster; for `production` only."""
+    if incident.task_name != PRODUCTION:
+        raise ValueError(f"{CEILING} knows the clusters of {PRODUCTION} alone; play that task")
+    block, at = block_of(incident.split, incident.index // BLOCK), incident.index % BLOCK
+    of_kind, nothing = posterior(block, at)
+    names = names_of(incident.split, incident.index)
+    order = [names.index(name) for name in evidence.graph.names]
+    return np.append(of_kind.sum(1)[order], nothing), of_kind[order]
+
+
+def ranker_policy(path: Path | None = None) -> ChancePolicy:
+    """Return the policy of a saved ranker; without a path, of the one that ships."""
+
+    def of_ranker(incident: VisibleIncident, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
+        from .ranker import WEIGHTS, chances, load_ranker
+
+        chance, kinds = chances(load_ranker(path or WEIGHTS), arrays_of_evidence(evidence))
+        return chance[0], kinds[0]
+
+    return ChancePolicy(RANKER, of_ranker)
+
+
+PRODUCTION_POLICIES: dict[str, Callable[[int], Policy]] = {
+    "random_ranking": lambda seed: PathPolicy(random_ranking(seed), "random_ranking"),
+    **{name: partial(rule_policy, name) for name in RULES},
+    RANKER: lambda seed: ranker_policy(),
+    CEILING: lambda seed: ChancePolicy(CEILING, ceiling_chances),
+}

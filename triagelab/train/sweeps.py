@@ -1,0 +1,372 @@
+"""Sweeps: one notebook with many parameters and seeds, and a summary of what came out.
+
+A sweep is a YAML file (see docs/training.md). Every point is one execution of the notebook by
+papermill, in `runs/<sweep>/<row>/seed-<seed>/`; Dask runs many of them. A point is finished when
+its `point.json` says so. That file is written after papermill has returned: the executed notebook
+proves nothing, since a kernel may die in its last cell. The notebook itself must continue what an
+unfinished point has done. When all are finished, `summary-<sweep>/` holds
+`episodes.parquet` (training by step, and every held-out episode: `bench.score_tables.gather`),
+`summary.parquet` (a line per row and task: scores, gains, differences, with intervals), `seeds.png`
+(the same as a figure) and `sweep.json` (what was varied, when, at which commits).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import reprlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from logtriage.world.tasks import check_split
+from logtriage.world.topology_file import UniqueKeys
+
+from ..bench.runs import dying_with_this, locked, record_of, write_text
+from .settings import make_config
+
+if TYPE_CHECKING:  # slow to import
+    from distributed import Client
+
+ROW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._=,+-]*")
+GIVEN = ("folder", "seed")  # parameters that the sweep sets
+# What papermill calls the types of a notebook's parameters.
+TYPES = {"int": int, "float": float, "str": str, "bool": bool, "dict": dict, "list": list}
+LONGEST_ERROR = 600  # characters
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """One execution of a notebook."""
+
+    row: str  # name of the variation
+    seed: int  # of training
+    notebook: Path
+    folder: Path  # of its run, its executed notebook and its log
+    parameters: dict[str, Any]  # they identify it, without the folder, which may move
+
+    @property
+    def name(self) -> str:
+        return f"{self.row}/seed-{self.seed}"
+
+    @property
+    def executed(self) -> Path:
+        return self.folder / self.notebook.name
+
+    def outcome(self) -> dict[str, Any]:
+        """How its last execution with these parameters ended (`seconds` or `error`), or empty."""
+        try:
+            found: dict[str, Any] = json.loads((self.folder / "point.json").read_text())
+        except (OSError, ValueError):
+            return {}
+        return found if found["parameters"] == self.parameters else {}
+
+    def state(self) -> str:
+        """`finished`, `failed`, `running`, `interrupted` or `waiting`."""
+        outcome = self.outcome()
+        if "seconds" in outcome:
+            return "finished"
+        if not self.folder.exists():
+            return "waiting"
+        try:
+            with locked(self.folder / "point"):
+                pass
+        except ValueError:
+            return "running"
+        return "failed" if outcome else "interrupted" if self.executed.exists() else "waiting"
+
+
+class SweepFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    about: str  # the question, in a sentence
+    notebook: str  # relative to the file; it must take `GIVEN`
+    parameters: dict[str, Any] = {}  # of the notebook, the same for all points
+    # Name to further parameters: one variation each.
+    rows: dict[str, dict[str, Any] | None] = Field({"all": None}, min_length=1)
+    seeds: list[int] = Field(min_length=1)  # every row is run with each
+    against: str = ""  # the row that all others are compared with
+
+
+class Sweep(NamedTuple):
+    """A sweep that has been checked."""
+
+    name: str  # of its file
+    folder: Path  # of all its points
+    file: SweepFile
+    # By seed, then by row: a sweep that is stopped early has something of each row.
+    points: list[Point]
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
+    """Read a sweep that is to run in `folder`, by default `runs/<its name>`, and check all that can
+    be checked without running it. `ValueError` for what cannot be run.
+    """
+    path = Path(path)
+    try:
+        file: SweepFile = _validated(SweepFile, yaml.load(path.read_text(), UniqueKeys))
+        notebook = (path.parent / file.notebook).resolve()
+        _check_names(file, notebook)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not valid YAML: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    known, points = _parameters_of(notebook), []
+    whole = (Path(folder) if folder is not None else Path("runs") / path.stem).resolve()
+    for seed, (row, own) in product(file.seeds, file.rows.items()):
+        asked = {**file.parameters, **(own or {})}
+        try:
+            _validated(known, asked)
+            if "changes" in known.model_fields:  # notebook 03
+                _check_training(seed, **asked)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}, row {row!r}: {error}") from None
+        own_folder = whole / row.replace(" ", "-") / f"seed-{seed}"
+        points.append(Point(row, seed, notebook, own_folder, {**asked, "seed": seed}))
+    return Sweep(path.stem, whole, file, points)
+
+
+def _check_names(file: SweepFile, notebook: Path) -> None:
+    for name in file.rows:
+        if not ROW_NAME.fullmatch(name):
+            raise ValueError(
+                f"{name!r} cannot name a row, which becomes a folder; use letters, digits, spaces "
+                "and ._=,+-"
+            )
+    for values in (file.seeds, [name.replace(" ", "-") for name in file.rows]):
+        if len(set(values)) < len(values):
+            raise ValueError(f"seeds or rows {values} are not all different; change one")
+    if file.against and file.against not in file.rows:
+        raise ValueError(
+            f"against {file.against!r} is no row; choose one of {', '.join(file.rows)}"
+        )
+    if not notebook.is_file():
+        raise ValueError(f"there is no notebook {notebook}; name one relative to the file")
+
+
+def _validated(model: type[BaseModel], asked: Any) -> Any:
+    try:
+        return model.model_validate(asked)
+    except ValidationError as error:
+        errors = "; ".join(
+            f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}, got "
+            + reprlib.repr(one["input"])
+            for one in error.errors()
+        )
+        raise ValueError(f"{errors}; known are {', '.join(model.model_fields)}") from None
+
+
+def _parameters_of(notebook: Path) -> type[BaseModel]:
+    """A pydantic model of a notebook's parameters, without `GIVEN`."""
+    import papermill
+
+    found = papermill.inspect_notebook(str(notebook))
+    missing = [name for name in GIVEN if name not in found]
+    if missing:
+        raise ValueError(
+            f"{notebook.name} does not take {' and '.join(missing)}, which a sweep gives each "
+            "point; add them to its cell of parameters"
+        )
+    fields: dict[str, Any] = {
+        name: (TYPES.get(one["inferred_type_name"], Any), None)
+        for name, one in found.items()
+        if name not in GIVEN
+    }
+    strict = ConfigDict(extra="forbid", strict=True)
+    return create_model("Parameters", __config__=strict, **fields)
+
+
+def _check_training(
+    seed: int,
+    profile: str = "auto",
+    preset: str = "",
+    split: str = "test",
+    changes: dict[str, Any] | None = None,
+    **parameters: Any,
+) -> None:
+    """Raise `ValueError` or `TypeError` for settings that notebook 03 cannot train with."""
+    from .colab import check_profile
+
+    own = {name: parameters[name] for name in ("steps", "incidents") if parameters.get(name)}
+    twice = sorted({"steps", "incidents", "seed", "model"} & {*(changes or {})})
+    if twice:
+        raise ValueError(f"changes must not hold {twice[0]}, which the notebook sets")
+    check_profile(profile)
+    check_split(split)
+    make_config(preset or "novice", seed=seed, model="", **own, **(changes or {}))
+
+
+# -- running ---------------------------------------------------------------------------------------
+
+
+def execute(point: Point) -> None:
+    """Execute a point in a kernel of its own, unless it is finished. If another process executes
+    it, wait. `RuntimeError` if the notebook fails; it is kept, with the error in it.
+    """
+    import nbformat  # slow to import, like papermill
+    import papermill
+
+    with locked(point.folder / "point", wait=True):
+        if "seconds" in point.outcome():
+            return
+        began, outcome = time.monotonic(), dict[str, Any]()
+        (point.folder / "point.json").unlink(missing_ok=True)
+        try:
+            with (
+                (point.folder / "notebook.log").open("a") as log,
+                # Paths of sockets must be short, and those below TMPDIR may be long.
+                TemporaryDirectory(prefix="point-", dir="/tmp") as sockets,
+            ):
+                papermill.execute_notebook(
+                    nbformat.read(point.notebook, as_version=4),
+                    point.executed,
+                    {**point.parameters, "folder": str(point.folder.parent)},
+                    cwd=point.notebook.parent,
+                    kernel_name="python3",
+                    kernel_manager_class=_kernel_manager(sockets),
+                    progress_bar=False,
+                    log_output=True,
+                    stdout_file=log,
+                    stderr_file=log,
+                )
+            outcome["seconds"] = round(time.monotonic() - began, 1)
+        except papermill.PapermillExecutionError as error:
+            outcome["error"] = f"{error.ename}: {error.evalue}"[:LONGEST_ERROR]
+        except Exception as error:
+            outcome["error"] = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
+        record = {"parameters": point.parameters, **outcome}
+        write_text(point.folder / "point.json", json.dumps(record) + "\n")
+    if "error" in outcome:  # without its cause, which may not survive the way to the driver
+        raise RuntimeError(outcome["error"])
+
+
+def _kernel_manager(sockets: str) -> type:
+    """The manager of a kernel that dies with this process. They talk through files: others may
+    listen to TCP, and kernels that start at the same time race for its ports.
+    """
+    from jupyter_client.manager import AsyncKernelManager
+
+    class PointKernel(AsyncKernelManager):
+        transport = "ipc"
+        ip = f"{sockets}/kernel"
+
+        async def _async_pre_start_kernel(self, **options: Any) -> tuple[list[str], dict[str, Any]]:
+            return await super()._async_pre_start_kernel(preexec_fn=dying_with_this(), **options)
+
+    return PointKernel
+
+
+def run_points(
+    points: Sequence[Point], workers: int | None = None, scheduler: str = ""
+) -> dict[Point, str]:
+    """Execute every point that is not finished; return those that failed twice, with their last
+    errors. Dask gives the point of a lost worker to another one. `ValueError` when no scheduler
+    answers, or when it is lost for good.
+
+    Args:
+        workers: processes on this machine, which share its cores; None for one per core.
+        scheduler: a Dask scheduler (`tcp://...`) whose workers do it instead; they may come and go.
+    """
+    from distributed import as_completed
+    from tqdm import tqdm
+
+    left = [point for point in points if point.state() != "finished"]
+    print(f"{len(points)} points, {len(points) - len(left)} finished before", flush=True)
+    failures: dict[Point, str] = {}
+    if not left:
+        return failures
+    with _client(workers, scheduler) as client:
+        asked = {client.submit(execute, point, pure=False, retries=1): point for point in left}
+        done = len(points) - len(left)
+        bar = tqdm(as_completed(asked), total=len(points), initial=done, unit="point")
+        for future in bar:
+            point = asked[future]
+            if future.status == "cancelled":
+                raise ValueError("the scheduler was lost; repeat the command to continue")
+            if future.status == "error":
+                failures[point] = str(future.exception())
+                bar.write(f"FAILED {point.name}: {failures[point]}")
+    return failures
+
+
+def _client(workers: int | None, scheduler: str) -> Client:
+    """A client of the scheduler, or of a cluster on this machine that ends with it."""
+    import dask
+    from dask.system import CPU_COUNT  # those that this process may use
+    from distributed import Client
+
+    if scheduler and workers:
+        raise ValueError("--workers are processes here, --scheduler has its own; give one of them")
+    if scheduler:
+        try:
+            return Client(scheduler, timeout=10)
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"no Dask scheduler answers at {scheduler}; start one (`dask scheduler`), or "
+                "leave out --scheduler"
+            ) from error
+    count = workers or CPU_COUNT
+    # Dask has workers return memory at once, with which a kernel takes twice as long to train.
+    with dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}):
+        client = Client(
+            n_workers=count,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:8787",  # another port where that one is taken
+            memory_limit=0,  # a kernel is a process of its own
+            env={"OMP_NUM_THREADS": str(max(1, CPU_COUNT // count))},
+            silence_logs=logging.CRITICAL,
+        )
+    print(f"{count} at a time; dashboard: {client.dashboard_link}", flush=True)
+    return client
+
+
+# -- the summary -----------------------------------------------------------------------------------
+
+
+def summarise_sweep(sweep: Sweep) -> list[Path]:
+    """Write a finished sweep's summary, if held-out incidents were played; return its files."""
+    from ..bench.score_tables import gather, score  # slow to import
+
+    if not any((point.folder / "evaluation.parquet").exists() for point in sweep.points):
+        return []
+    folder = sweep.folder / f"summary-{sweep.name}"
+    folder.mkdir(exist_ok=True)
+    frame = gather([(one.row, one.seed, one.folder) for one in sweep.points])
+    table = score(frame, against=sweep.file.against)
+    frame.to_parquet(folder / "episodes.parquet", index=False, compression="zstd")
+    table.to_parquet(folder / "summary.parquet", index=False, compression="zstd")
+    runs = [record_of(point.folder) for point in sweep.points]
+    record = {
+        "name": sweep.name,
+        **sweep.file.model_dump(),
+        "rows": {name: own or {} for name, own in sweep.file.rows.items()},
+        "finished": datetime.now(UTC).date().isoformat(),
+        "commits": sorted({run["commit"] for run in runs if run["commit"]}),
+        "machine": runs[0]["machine"],
+    }
+    write_text(folder / "sweep.json", json.dumps(record, indent=1) + "\n")
+    draw_sweep(folder)
+    return sorted(folder.iterdir())
+
+
+def draw_sweep(folder: Path) -> list[Path]:
+    """Draw a sweep's figure from the tables in the folder."""
+    from ..bench.plots import plot_sweep_seeds
+    from ..bench.score_tables import read_sweep
+
+    record, frame = read_sweep(folder)
+    plot_sweep_seeds(frame, against=record["against"]).save(folder / "seeds.png")
+    return [folder / "seeds.png"]
