@@ -8,7 +8,9 @@ READY_DEV := $(VENV)/.ready-dev
 READY_SERVER := $(VENV)/.ready-server
 # Most of what is installed is never imported, so compiling it all would only take time.
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile
-SOURCES := logtriage tests notebooks scripts
+PACKAGES := logtriage triagelab logreader
+PROJECTS := $(PACKAGES:%=%/pyproject.toml)
+SOURCES := $(PACKAGES) tests notebooks scripts examples
 # Images of containers set this. Tests start dozens of processes: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -27,22 +29,22 @@ define install
 	$(INSTALL) --constraint constraints.txt $(addprefix --requirement ,$(1))
 	if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then \
 	  $(INSTALL) --requirement requirements-gpu.txt; fi
-	$(INSTALL) --no-deps --editable logtriage
+	$(INSTALL) --no-deps $(PACKAGES:%=--editable %)
 	touch $(READY)
 endef
 
-$(READY): requirements.txt requirements-gpu.txt constraints.txt logtriage/pyproject.toml
+$(READY): requirements.txt requirements-gpu.txt constraints.txt $(PROJECTS)
 	$(call install,requirements.txt)
 
-$(READY_DEV): requirements.txt requirements-dev.txt requirements-gpu.txt constraints.txt logtriage/pyproject.toml
+$(READY_DEV): requirements.txt requirements-dev.txt requirements-gpu.txt constraints.txt $(PROJECTS)
 	$(call install,requirements.txt requirements-dev.txt)
 	touch $@
 
-$(READY_SERVER): logtriage/server/requirements.txt constraints.txt
+$(READY_SERVER): logtriage/server/requirements.txt constraints.txt $(PROJECTS)
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) --constraint constraints.txt --requirement logtriage/server/requirements.txt
 	$(INSTALL) --constraint constraints.txt --no-deps openenv
-	$(INSTALL) --no-deps --editable logtriage
+	$(INSTALL) --no-deps $(PACKAGES:%=--editable %)
 	touch $@
 
 demo: $(READY)  ## train the embedded agent and show its learning curve (5 to 13 min)

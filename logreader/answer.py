@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
+from logtriage.play.actions import visible
 from logtriage.world.call_graph import CallGraph
 
 from .levels import NAMES, stated_level
-from .lines import quoted, visible
+from .lines import quoted
 from .log import STDIN, Log, LogFile
 from .suspects import (
     LIKELY,

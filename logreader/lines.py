@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO, cast
 
+from logtriage.play.actions import visible
+
 CHUNK = 1 << 20  # bytes read at once
 MOST_LINE = 1 << 16  # bytes kept of a line; a stack trace on one line has some thousand
 MOST_LINES = 20_000  # lines handed on at once
 COLOURS = re.compile(rb"\x1b\[[0-9;]*m|#033\[[0-9;]*m")  # of a terminal; nothing else is removed
-SHOWN = 300  # characters of a line that an answer quotes
 # Text that a chat template could take for the end of a turn, a call or a role: `<|im_end|>`,
 # `</tool_call>`, `[INST]`.
 MARKERS = re.compile(r"<(?=[|/\w\uff5c])|\[(?=/?(?:INST|TOOL|AVAILABLE_TOOLS|SYS)\b)")
@@ -91,22 +92,6 @@ def _bounded(lines: list[bytes], reading: Reading) -> Iterator[list[bytes]]:
             reading.cut += sum(len(line) > MOST_LINE for line in some)
             some = [line[:MOST_LINE] for line in some]
         yield some
-
-
-def visible(text: bytes | str, most: int = SHOWN) -> str:
-    """Make text of a log safe to print: on one line, with unprintable characters escaped, and
-    cut at `most` characters.
-    """
-    if isinstance(text, bytes):
-        text = text[: 4 * most].decode("utf-8", "backslashreplace")
-    text = text.strip()
-    cut = len(text) > most
-    text = text[:most].replace("\t", " ")
-    if not text.isprintable():
-        text = "".join(
-            one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
-        )
-    return text + "..." if cut else text
 
 
 def defused(text: str) -> str:

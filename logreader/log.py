@@ -13,8 +13,10 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
+from logtriage.play.actions import visible
+
 from .layouts import ObjectLayout, TextLayout, layout_of
-from .lines import BROKEN, Reading, chunks, unpacked, visible
+from .lines import BROKEN, Reading, chunks, unpacked
 from .names import file_service
 from .objects import MOST_OBJECT
 from .tally import Tally

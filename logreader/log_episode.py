@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from operator import attrgetter
 
-from logtriage.play.actions import ALL_SERVICES
+from logtriage.play.actions import ALL_SERVICES, visible
 from logtriage.play.episode import BaseEpisode, IncidentView
 from logtriage.play.observation import Observation
 from logtriage.play.observed import LineCount
@@ -18,7 +18,7 @@ from logtriage.world.call_graph import MOST_OBSERVED, UNKNOWN_KIND, CallGraph, S
 
 from .answer import Findings, findings_of
 from .levels import LEVELS, NAMES, WARN
-from .lines import defused, visible
+from .lines import defused
 from .log import Log
 from .tally import OTHERS, speakers_of
 from .words import KINDS

@@ -5,9 +5,10 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import PurePath
 
+from logtriage.play.actions import visible
 from logtriage.world.call_graph import RESERVED_NAME
 
-from .lines import defused, visible
+from .lines import defused
 from .words import WORDS, any_of, word_of
 
 MOST_NAME = 60  # characters

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import NamedTuple
 
+from logtriage.play.actions import visible
+
 from .levels import ERROR, WARN, level_of, status_of
-from .lines import visible
 from .names import PLATFORM, REPLICA, Namer, service_name, subject
 
 

@@ -8,7 +8,7 @@ what the server does not need.
 
 # The public address; CONTRIBUTING.md says how to change it everywhere.
 REPOSITORY = "OWNER/logtriage"
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> object:

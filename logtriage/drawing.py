@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from .play.episode import Step
+from .play.episode import Answer, Step
 from .play.observation import Observation
 from .play.scoring import WEIGHTS, Record, Score
 from .world.call_graph import CallGraph
@@ -50,16 +50,6 @@ class Box(NamedTuple):
         return "healthy"
 
 
-class Part(NamedTuple):
-    """A part of the score, in [0, 1], with its weight, what was answered and what was true."""
-
-    name: str
-    answer: str
-    truth: str
-    value: float
-    weight: float
-
-
 def draw(
     topology: CallGraph, opening: Observation, history: Sequence[Step] = (), verdict: str = ""
 ) -> str:
@@ -84,9 +74,9 @@ def draw(
 
 def told(
     name: str, answer: str | None, truth: str | None, value: float, weight: float = 0.0
-) -> Part:
+) -> Answer:
     """A part of the score; an empty answer or truth becomes `none`."""
-    return Part(name, answer or "none", truth or "none", value, weight)
+    return Answer(name, answer or "none", truth or "none", value, weight)
 
 
 def closed_gate(score: Score, record: Record) -> str:
@@ -99,7 +89,7 @@ def closed_gate(score: Score, record: Record) -> str:
     return f"The gate makes it 0: {why}"
 
 
-def score_parts(score: Score, record: Record, incident: Incident) -> list[Part]:
+def score_parts(score: Score, record: Record, incident: Incident) -> list[Answer]:
     """The parts of the score, with the first answer to each question beside the truth."""
     real = incident.injection is not None
     did = " ".join(record.remediations[0] if record.remediations else ())
@@ -123,7 +113,7 @@ def cause_of(incident: Incident) -> str:
     return incident.injection.fault.name.replace("-", " ")
 
 
-def draw_parts(score: Score, parts: Sequence[Part], cause: str, gate: str = "") -> Markup:
+def draw_parts(score: Score, parts: Sequence[Answer], cause: str, gate: str = "") -> Markup:
     """Draw a score and its parts, with the cause and, if the gate closed, the reason."""
     verdict = read_template(__package__, "verdict.html.jinja")
     return Markup(verdict.render(score=score, parts=parts, gate=gate, cause=cause))

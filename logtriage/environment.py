@@ -3,14 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from triagelab.real.real_episode import RealEpisode
-
 from . import REPOSITORY, __version__
 from .catalogue import draw_episode, open_incident
 from .models import TriageAction, TriageObservation, TriageState
 from .openenv_base import Environment, EnvironmentMetadata, Rubric
 from .play.actions import Action, action_values, shown
-from .play.episode import Episode
+from .play.episode import BaseEpisode
 from .play.observation import Observation, render
 from .play.scoring import Score
 from .world.call_graph import CallGraph
@@ -72,7 +70,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         self._triage_rubric = TriageRubric()
         super().__init__(rubric=self._triage_rubric)
         self._topology = topology
-        self._episode: Episode | RealEpisode | None = None
+        self._episode: BaseEpisode | None = None
         self._episode_id: str | None = None
         self._next_index = 0
 
@@ -91,8 +89,8 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
 
         With `task`, `index` is the incident's own; without, it is the index for `get_task`. If
         `index` is left out, `seed` takes its place; if both are, indices count up from 0. The task
-        `real` plays recorded incidents, whose splits are their sources (`real.cases`); `production`
-        plays incidents drawn to be like them.
+        `real` plays recorded incidents, whose splits are their sources, and `production` incidents
+        drawn to be like them, where the package that has them is installed.
         """
         if kwargs:
             takes = "reset takes seed, episode_id, task, split, index"

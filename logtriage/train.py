@@ -1,12 +1,18 @@
-"""`python -m logtriage.train ...` does the same as `python -m logtriage train`. It is the name used
-in the model card behind this project.
+"""`python -m logtriage.train ...` does the same as `logtriage train`. It is the name used in the
+model card behind this project.
 """
 
 import sys
+from typing import Any
 
 from typer.main import get_group
 
-from .__main__ import app
+from . import registry
+from .__main__ import CONTEXT, app
 
 if __name__ == "__main__":
-    get_group(app).commands["train"](sys.argv[1:], prog_name="python -m logtriage.train")
+    group: Any = get_group(app)
+    train = group.get_command(None, "train")
+    if train is None:
+        sys.exit(f"error: training is not installed; {registry.MORE}")
+    train(sys.argv[1:], prog_name="python -m logtriage.train", **CONTEXT)

@@ -15,7 +15,7 @@ import typer
 from tables import RESULTS, ROOT, TRACKS
 from tqdm import tqdm
 
-from logtriage.bench.log_agent import load_agent
+from logtriage.registry import make_policy
 from triagelab.bench.recorded_results import (
     RANKED,
     RECORDED_POLICIES,
@@ -25,8 +25,8 @@ from triagelab.bench.recorded_results import (
     play_production,
     reads,
 )
-from triagelab.bench.registry import make_policy
 from triagelab.bench.runs import settings_of
+from triagelab.language_models.loading import load_agent
 from triagelab.real.cases import SOURCES
 from triagelab.realistic.production_policies import CEILING, ranker_policy
 from triagelab.realistic.ranker import WEIGHTS, save_ranker, train_ranker

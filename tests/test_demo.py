@@ -5,8 +5,9 @@ from dataclasses import asdict
 import demo
 import pandas as pd
 
+from logtriage.registry import make_policy
 from logtriage.world.tasks import TASKS
-from triagelab.bench.registry import in_memory, make_policy, scripted
+from triagelab.bench.registry import in_memory, scripted
 from triagelab.bench.rollouts import rollout
 from triagelab.bench.score_tables import REFERENCES, split_table
 from triagelab.train.experiment import turn_tokens_of

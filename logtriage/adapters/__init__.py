@@ -1,1 +1,0 @@
-"""Other people's interfaces: episodes on a server, MCP, Inspect, Harbor, verifiers."""

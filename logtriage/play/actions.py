@@ -20,6 +20,7 @@ ACTION_ARGUMENTS: dict[str, tuple[str, ...]] = {
 ACTION_TYPES = tuple(ACTION_ARGUMENTS)
 ALL_SERVICES = RESERVED_NAME  # what `request_more_logs` takes besides a service
 CHOICES = {"severity": SEVERITIES, "team": TEAMS, "remedy": REMEDIES}  # services are the topology's
+QUOTED = 300  # characters of a line that an answer quotes
 
 
 class Action(NamedTuple):
@@ -51,6 +52,22 @@ def shown(value: object, most: int = 60) -> str:
     """Quote a bad value for an error message: printable, and cut to `most` characters."""
     text = repr(value)
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def visible(text: bytes | str, most: int = QUOTED) -> str:
+    """Make text that others wrote safe to print: on one line, with unprintable characters
+    escaped, and cut at `most` characters.
+    """
+    if isinstance(text, bytes):
+        text = text[: 4 * most].decode("utf-8", "backslashreplace")
+    text = text.strip()
+    cut = len(text) > most
+    text = text[:most].replace("\t", " ")
+    if not text.isprintable():
+        text = "".join(
+            one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+        )
+    return text + "..." if cut else text
 
 
 def action_values(topology: CallGraph) -> dict[str, tuple[str, ...]]:

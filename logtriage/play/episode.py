@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from ..world.call_graph import CallGraph
 from ..world.cluster import Cluster
@@ -131,6 +131,53 @@ def final_score(episode: BaseEpisode) -> Score:
 
 # Opens a task, split and index: `Episode.open` in this process, `remote.Server.open` on a server.
 OpenEpisode = Callable[[str | Task, str, int], BaseEpisode]
+
+
+class Answer(NamedTuple):
+    """An answer beside the truth, for whoever looks at a closed incident."""
+
+    name: str  # of what was asked
+    answer: str | None
+    truth: str | None
+    value: float  # in [0, 1]
+    weight: float = 0.0  # in the score
+
+
+class RecordedEpisode(BaseEpisode):
+    """An incident that was recorded, or looks like it: nothing reacts to actions, and each incident
+    has a call graph of its own. Other packages add such tasks (`logtriage.registry`).
+
+    Attributes:
+        task_name: the name of the task.
+        splits: its splits, which it chooses itself.
+    """
+
+    task_name: ClassVar[str]
+    splits: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def open(cls, split: str, index: int) -> Self:
+        """Open the incident with that number, from 0; `ValueError` if there is none."""
+        raise NotImplementedError
+
+    @classmethod
+    def check_case(cls, split: str, index: int) -> None:
+        """Raise `ValueError` if there is no such incident."""
+        raise NotImplementedError
+
+    @classmethod
+    def last_index(cls, split: str) -> int:
+        """The highest number of an incident in a split."""
+        raise NotImplementedError
+
+    def answers(self) -> list[Answer]:
+        """The answers that were given in the closed incident, beside the truth."""
+        raise NotImplementedError
+
+    @property
+    def cause(self) -> str:
+        """What was wrong, in words; asked for only when the incident is closed."""
+        raise NotImplementedError
 
 
 class Episode(BaseEpisode):

@@ -1,1 +1,0 @@
-"""Policies, which map what was seen to the next action."""

@@ -1,1 +1,0 @@
-"""The world: a call graph, faults, the cluster, incidents, and what can be seen of them."""

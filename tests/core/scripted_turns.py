@@ -12,7 +12,7 @@ from logtriage.play.conversation import from_wire, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession
 from logtriage.policies.policy import ConversationPolicy
-from triagelab.bench.registry import make_policy
+from logtriage.registry import make_policy
 
 
 def does(*actions):

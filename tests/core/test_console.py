@@ -6,11 +6,11 @@ import pytest
 from real_secrets import secrets
 
 from logtriage import catalogue
-from logtriage.console import Console
 from logtriage.play.episode import Episode
 from logtriage.world.call_graph import Service
 from logtriage.world.incidents import sample_incident
 from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology
+from triagelab.bench.console import Console
 from triagelab.real.cases import load_source
 from triagelab.real.real_episode import RealEpisode
 

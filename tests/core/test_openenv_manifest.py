@@ -16,9 +16,9 @@ from openenv.validation.runtime.contracts import RuntimePlan, load_runtime_plan
 from test_environment import TRUTH, keys
 from test_scoring import CHEATS, play
 
+from logtriage.registry import make_policy
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
-from triagelab.bench.registry import make_policy
 from triagelab.bench.rollouts import rollout
 
 PACKAGE = Path(__file__).parents[1] / "logtriage"

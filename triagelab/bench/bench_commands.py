@@ -3,8 +3,7 @@
 They import what they need when they run, so that `--help` is quick.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,8 +11,11 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
+from logtriage.command_line import LONGEST, errors_in_a_line
+
+app = typer.Typer()
+
 MOST_SHOWN = 20  # episodes listed that are not confirmed
-LONGEST = 2_000  # characters shown of each line of an error
 JOURNALS = Path("runs/evaluations")  # where models' episodes are kept unless a file is named
 
 TopologyPath = Annotated[
@@ -21,24 +23,7 @@ TopologyPath = Annotated[
 ]
 
 
-def fail(error: Exception, status: int = 2) -> typer.Exit:
-    """Print an error as one line and return the exit to raise."""
-    from logreader.lines import visible
-
-    lines = "\n".join(visible(line, LONGEST) for line in str(error).splitlines())
-    typer.secho(f"error: {lines}", fg="red", err=True)
-    return typer.Exit(status)
-
-
-@contextmanager
-def errors_in_a_line(status: int = 2) -> Iterator[None]:
-    """Turn a `ValueError` or `OSError` of a command into the one-line exit of `fail`."""
-    try:
-        yield
-    except (ValueError, OSError) as error:
-        raise fail(error, status) from None
-
-
+@app.command("evaluate")
 @errors_in_a_line()
 def evaluate_command(
     context: typer.Context,
@@ -90,8 +75,8 @@ def evaluate_command(
     command again goes on where it was stopped, and plays again what ended in an error. Repeat
     --policy, --model and --task for several.
     """
-    from logreader.lines import visible
-    from logtriage.catalogue import RECORDED, open_incident
+    from logtriage.catalogue import open_incident, recorded_task
+    from logtriage.play.actions import visible
     from logtriage.play.conversation import NATIVE, check_protocol
     from logtriage.policies.policy import BATCH
     from logtriage.world.incidents import sample_incident
@@ -112,7 +97,7 @@ def evaluate_command(
         )
     graph = None if topology is None else load_topology(topology)
     plan = make_plan(task or ["all"], split, episodes, first, attempts, graph)
-    recorded = plan.names[0] in RECORDED
+    recorded = recorded_task(plan.names[0]) is not None
     if recorded and audited:
         raise ValueError(
             f"an audit is by the simulator's own model; leave out --audit or {plan.names[0]}"
@@ -173,6 +158,7 @@ def evaluate_command(
         raise typer.Exit(1)
 
 
+@app.command("watch")
 @errors_in_a_line()
 def watch_command(
     who: Annotated[
@@ -192,6 +178,7 @@ def watch_command(
     watch([who, beside] if beside else [who], task, split, index, pause, Console())
 
 
+@app.command("replay")
 @errors_in_a_line()
 def replay_command(
     path: Annotated[Path, Argument(help="A file of `--trajectories`.")],
@@ -205,8 +192,8 @@ def replay_command(
     """
     from collections import Counter
 
-    from logreader.lines import visible
-    from logtriage.catalogue import RECORDED, open_incident
+    from logtriage.catalogue import open_incident, recorded_task
+    from logtriage.play.actions import visible
     from logtriage.world.topology_file import load_topology
 
     from .leaderboard import as_text, make_entry
@@ -229,7 +216,7 @@ def replay_command(
     counts = Counter(one.verdict for one in found).most_common()
     typer.echo(", ".join(f"{count} {verdict}" for verdict, count in counts) or "empty")
     rows = [one.row for one in found if one.verdict == MATCH and one.row]
-    if rows and rows[0]["task"] not in RECORDED:
+    if rows and not recorded_task(rows[0]["task"]):
         frame = frame_of(rows, list(dict.fromkeys(row["task"] for row in rows)))
         frame["policy"] = [visible(name, 60) for name in frame["policy"]]
         typer.echo(score_table(frame).to_string(index=False))
@@ -240,6 +227,7 @@ def replay_command(
         raise typer.Exit(1)
 
 
+@app.command("benchmark")
 @errors_in_a_line()
 def benchmark_command(
     results: Annotated[Path, Option(help="Of episodes and tables.")] = Path("results/benchmark"),

@@ -25,10 +25,11 @@ import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
-from logreader.lines import visible
-from logtriage.catalogue import RECORDED, check_coordinates, last_incident
+from logtriage.catalogue import check_coordinates, last_incident, recorded_task
+from logtriage.play.actions import visible
 from logtriage.play.episode import Episode, OpenEpisode
 from logtriage.policies.policy import BATCH
+from logtriage.registry import make_policy
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS, check_split, check_tasks
 from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology
@@ -38,7 +39,7 @@ from ..reference.posterior import Posterior
 from ..reference.prior import prior_of
 from .audit import judge_result
 from .recorded_results import recorded_scores
-from .registry import POLICIES, Player, make_policy
+from .registry import POLICIES, Player
 from .replay import key_of
 from .rollouts import (
     COLUMNS,
@@ -79,7 +80,7 @@ def make_plan(
     """Return a plan; `ValueError` if some of its incidents do not exist. By default it has
     `EPISODES` incidents of each task, or all real ones of a source (the split) from `first` on.
     """
-    names = [task for task in RECORDED if task in tasks]
+    names = [task for task in dict.fromkeys(tasks) if recorded_task(task)]
     if not names:
         check_split(split, topology)
         names = check_tasks(tasks)
@@ -167,7 +168,7 @@ def report(
     """Yield an evaluation as text for a terminal: scores, attempts, detection if the truth is
     `known`, errors, tokens and the audit, each only if there is any.
     """
-    recorded, played = plan.names[0] in RECORDED, scored(frame)
+    recorded, played = recorded_task(plan.names[0]) is not None, scored(frame)
     first, last = plan.indices[0], plan.indices[-1]
     intervals = f"Wilson intervals\nscored: {SCORED}" if recorded else "bootstrap intervals"
     yield f"{plan.split}, incidents {first} to {last} of each task; 95 % {intervals}"

@@ -14,13 +14,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from logtriage.catalogue import RECORDED, open_incident
+from logtriage.catalogue import open_incident
 from logtriage.policies.policy import Policy
+from logtriage.registry import Policies
 
-from ..real.cases import load_source
+from ..real.cases import load_case, load_source
 from ..real.real_episode import REAL, TOP, blames_root
 from ..real.rules import RULES
-from ..realistic.production_episode import PRODUCTION, tells_path
+from ..realistic.production_episode import PRODUCTION, find_case, tells_path
 from ..realistic.production_policies import PRODUCTION_POLICIES
 from .intervals import calibration_error, wilson
 from .plots import (
@@ -35,7 +36,7 @@ from .plots import (
     new_figure,
     words,
 )
-from .registry import POLICIES, Policies
+from .registry import POLICIES
 from .rollouts import rollout, scored
 
 HALVES = ("developed on", "held back")
@@ -45,6 +46,8 @@ RANKED = ("random_ranking", *RULES)
 RECORDED_POLICIES: Policies = PRODUCTION_POLICIES | POLICIES  # for recorded incidents
 # Field of `cases.Source` that says whether a source has what a rule reads, for rules that need it.
 NEEDS = {"error_lines": "logs_from", "extra_wait": "edges_from"}
+# Maps a recorded task to what finds a case of it.
+CASES = {PRODUCTION: find_case, REAL: load_case}
 TITLES = {
     "petshop": "PetShop",
     "nezha-trainticket": "Train Ticket",
@@ -91,7 +94,7 @@ def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """
     found = []
     for row in rows.rename(columns={"index": "at"}).itertuples(index=False):
-        case = RECORDED[row.task].find_case(row.split, row.at)
+        case = CASES[row.task](row.split, row.at)
         blamed = row.blamed.split()
         told = {
             "source": row.split,

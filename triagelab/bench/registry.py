@@ -1,4 +1,4 @@
-"""Every policy by name, and the settings that make two results of a policy comparable.
+"""Players: policies and models by name, with the settings that make two results comparable.
 
 A `Player` knows the settings that decide its episodes before anything is loaded. Results are kept
 under a digest of these settings.
@@ -9,50 +9,27 @@ import hashlib
 import json
 from collections.abc import Callable
 from functools import cache
+from itertools import chain
 from pathlib import Path
-from random import Random
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
+import logtriage
 from logtriage.play.conversation import NATIVE, Protocol
 from logtriage.play.tools import tool_schemas
-from logtriage.policies.novice import NovicePolicy
-from logtriage.policies.scripted import (
-    LoudestPolicy,
-    OraclePolicy,
-    Policy,
-    RandomPolicy,
-    TracePolicy,
-    TrainedConstantPolicy,
-)
+from logtriage.policies.policy import Policy
+from logtriage.registry import Policies, known_policies, make_policy
 from logtriage.world.tasks import BENCHMARK_VERSION
 
 from ..language_models.loading import located, weights_digest
-from ..reference.belief import BeliefPolicy
 
 TURN_TOKENS = 256  # new tokens per turn of a model in memory
-PACKAGE = Path(__file__).parents[1]
 # Folders whose code decides a script's episodes.
-DECIDES = ("world", "play", "policies", "ceiling", "real", "production")
+DECIDES = (
+    *(Path(logtriage.__file__).parent / name for name in ("world", "play", "policies")),
+    *(Path(__file__).parents[1] / name for name in ("reference", "real", "realistic")),
+)
 
-Policies: TypeAlias = dict[str, Callable[[int], Policy]]
-# Maps a name to a function that makes the policy from a seed; only `random` and `novice` use it.
-POLICIES: Policies = {
-    "random": RandomPolicy,
-    "constant": lambda seed: TrainedConstantPolicy(),
-    "loudest": lambda seed: LoudestPolicy(),
-    # "junior" is the name of its published random stream
-    "novice": lambda seed: NovicePolicy(Random(f"junior/{seed}")),
-    "trace": lambda seed: TracePolicy(),
-    "belief": lambda seed: BeliefPolicy(),
-    "oracle": lambda seed: OraclePolicy(),
-}
-
-
-def make_policy(name: str, seed: int = 0, known: Policies = POLICIES) -> Policy:
-    """The policy of that name, seeded with `seed`; `ValueError` for an unknown name."""
-    if name not in known:
-        raise ValueError(f"unknown policy {name!r:.60}; choose one of {', '.join(known)}")
-    return known[name](seed)
+POLICIES = known_policies()
 
 
 class Player(NamedTuple):
@@ -76,11 +53,18 @@ def digest(settings: Any) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def decides(folder: Path) -> list[Path]:
+    """The files of a folder of `DECIDES`, in order; `FileNotFoundError` if it is not there."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is gone, so nobody can say what its code decides")
+    return sorted(folder.rglob("*"))
+
+
 @cache
 def code_digest() -> str:
     """A digest of the code that decides what a scripted policy does, comments and layout aside."""
     hashed = hashlib.sha256()
-    for path in sorted(path for folder in DECIDES for path in (PACKAGE / folder).rglob("*")):
+    for path in chain.from_iterable(map(decides, DECIDES)):
         if path.suffix == ".py":
             hashed.update(ast.dump(ast.parse(path.read_bytes())).encode())
         elif path.suffix in (".txt", ".gz", ".npz"):

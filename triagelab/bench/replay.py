@@ -11,12 +11,12 @@ and get the same answers. docs/evaluating.md has the verdicts, and what cannot b
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -31,6 +31,10 @@ from logtriage.world.tasks import BENCHMARK_VERSION
 
 from .rollouts import OF_THE_SCORE, Key, Result, result_row
 from .runs import differing, locked, write_text
+
+Place: TypeAlias = tuple[str, int]  # a task, and an index in a split
+# Takes a closed incident and the seconds that it took.
+Finish: TypeAlias = Callable[[BaseEpisode, float], None]
 
 MOST_STEPS = 1_000  # in a line; no incident is as long
 MATCH, DRIFT, FORGED, UNSCORED, MISSING = ("MATCH", "DRIFT", "FORGED", "UNSCORED", "MISSING")
@@ -176,6 +180,19 @@ def open_journal(path: Path, settings: dict[str, Any]) -> Iterator[Journal]:
         rows = {key_of(line["row"]): line["row"] for line in lines if not line["row"]["error"]}
         with path.open("ab") as file:
             yield Journal(rows, file)
+
+
+@contextmanager
+def open_mcp_journal(path: Path, split: str) -> Iterator[tuple[set[Place], Finish]]:
+    """Open a file of trajectories for the command `mcp`: the incidents that are in it, and a
+    function that adds a closed one.
+    """
+    with open_journal(path, {"split": split, "policies": {"mcp": {}}}) as journal:
+
+        def finish(episode: BaseEpisode, seconds: float) -> None:
+            journal.add(Result(result_row(Played(episode, seconds), "mcp"), episode, ()))
+
+        yield {(task, index) for _, (task, index, _) in journal.rows}, finish
 
 
 # -- replay --------------------------------------------------------------------------------------

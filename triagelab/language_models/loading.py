@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from logtriage.play.conversation import NATIVE, TEXT, Protocol
+from logtriage.policies.policy import Policy
 
 # Maps models of a hub to the same weights in 4 bit, quantised by Unsloth. Training and evaluation
 # in 4 bit start from these, because quantising the whole models again would give other weights.
@@ -18,7 +19,7 @@ QUANTISED = {
 }
 QUANTISED |= {"Qwen/Qwen3-4B-Instruct-2507": "unsloth/Qwen3-4B-Instruct-2507-unsloth-bnb-4bit"}
 # The embedded agent that is in the package, and the base that it was trained from.
-AGENT = Path(__file__).parents[2] / "agent"
+AGENT = Path(__file__).parents[1] / "agent"
 SHIPPED = {"agent": AGENT / "trained", "base": AGENT / "base"}
 WHOLE = {quantised.lower(): whole for whole, quantised in QUANTISED.items()}  # Unsloth lowers them
 # How TRL's template prints a tool, and the same without `return`, which is equal for all our tools
@@ -129,6 +130,29 @@ def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) 
         with explained(str(adapter)):
             model = PeftModel.from_pretrained(model, str(adapter))
     return model.eval(), tokenizer
+
+
+def load_agent(source: str | Path, constrained: bool = True) -> Policy:
+    """Load a trained agent as a greedy policy, from a folder or hub name of a model or an adapter.
+    It runs in 4 bit if it was trained so and there is an NVIDIA GPU, else unquantised.
+
+    If `constrained`, it writes only calls that exist (see `grammar`), provided that its chat
+    template allows that.
+    """
+    from peft import PeftConfig
+    from transformers.utils import find_adapter_config_file
+
+    from .grammar import writes_as_qwen
+    from .language_models import LanguageModelPolicy
+
+    name = str(located(source))
+    if find_adapter_config_file(name) is None:
+        model, tokenizer = load_language_model(name)
+    else:
+        base, in_4bit = runnable(PeftConfig.from_pretrained(name).base_model_name_or_path, False)
+        model, tokenizer = load_language_model(base, in_4bit, adapter=name)
+    checked = constrained and writes_as_qwen(tokenizer)
+    return LanguageModelPolicy(model, tokenizer, name=name, constrained=checked)
 
 
 @contextmanager

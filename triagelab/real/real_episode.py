@@ -10,19 +10,18 @@ Only the root cause is scored: 1 if the first service blamed is the root. The so
 severity, team or remedy, and the gate is always passed.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
 from logtriage.play.actions import ALL_SERVICES
-from logtriage.play.episode import BaseEpisode, IncidentView
+from logtriage.play.episode import Answer, IncidentView, RecordedEpisode, final_score
 from logtriage.play.observation import Observation
 from logtriage.play.observed import Measure, observed_metric, three_digits
 from logtriage.play.scoring import Score
 from logtriage.world.call_graph import UNKNOWN_KIND, CallGraph, Service
 from logtriage.world.telemetry import Alert, Metric
 
-from .cases import SOURCES, Case, load_case
+from .cases import SOURCES, Case, load_case, load_source
 
 REAL = "real"  # the name of the task
 MAX_STEPS = 20
@@ -37,12 +36,11 @@ class RealIncident(IncidentView):
     case: Case = field(repr=False, kw_only=True)
 
 
-class RealEpisode(BaseEpisode):
+class RealEpisode(RecordedEpisode):
     """A case being played."""
 
     task_name = REAL
-    splits: tuple[str, ...] = SOURCES
-    check_case: Callable[[str, int], object] = staticmethod(load_case)  # reads the whole source
+    splits: ClassVar[tuple[str, ...]] = SOURCES
     find_case = staticmethod(load_case)
     incident: RealIncident
     notice = "a real incident: the root cause alone counts; who is blamed next is your second guess"
@@ -63,6 +61,34 @@ class RealEpisode(BaseEpisode):
     def open(cls, split: str, index: int) -> Self:
         """Open the case with that number, from 0; `ValueError` if there is none."""
         return cls(split, index, cls.find_case(split, index))
+
+    @classmethod
+    def check_case(cls, split: str, index: int) -> None:
+        cls.find_case(split, index)  # reads the whole source
+
+    @classmethod
+    def last_index(cls, split: str) -> int:
+        return len(load_source(split).cases) - 1
+
+    def answers(self) -> list[Answer]:
+        guesses = ", ".join(self.guesses[:TOP])
+        in_time = float(blames_root(self.record.root_causes, self.incident.case))
+        root = self.incident.case.truth.root
+        return [self._root_answer(), Answer(f"in {TOP} guesses", guesses, root, in_time)]
+
+    @property
+    def cause(self) -> str:
+        return self.incident.case.truth.fault.replace("_", " ")
+
+    @property
+    def guesses(self) -> list[str]:
+        """The different services that were blamed, in order."""
+        return list(dict.fromkeys(self.record.root_causes))
+
+    def _root_answer(self) -> Answer:
+        """The one answer that is scored."""
+        root, right = self.incident.case.truth.root, final_score(self).root_cause
+        return Answer("root cause", self.record.root_cause, root, right, 1.0)
 
     def _ask(self, service: str) -> Observation:
         case, every = self.incident.case, service == ALL_SERVICES

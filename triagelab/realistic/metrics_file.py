@@ -8,14 +8,13 @@
 The window of the incident is six samples; those before it tell what is usual.
 """
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from logreader.suspects import POSSIBLE, POSSIBLE_FROM, UNSURE
-from logreader.times import told
 from logtriage.play.observed import Evidence, Measure, recent, z_score
 from logtriage.world.call_graph import CallGraph
 
@@ -25,6 +24,8 @@ from .mesh import METRICS
 from .production_episode import UNITS
 from .ranker import chances, load_ranker
 
+# What `triage` says of logs, in the same words; chances below the last are not enough.
+POSSIBLE, UNSURE, POSSIBLE_FROM = "possible", "not enough evidence", 0.5
 COLUMNS, SERIES = ["time", "service", "metric", "value"], ["service", "metric"]
 FIRST_TIME, LAST_TIME = 1e8, 1e11  # Unix seconds; lower numbers are dates, higher ones milliseconds
 AFTER = 3  # samples of the window that follow the one in which the trouble began
@@ -191,7 +192,7 @@ def _seconds(where: str | Path, texts: pd.Series) -> pd.Series:
 
 
 def _utc(seconds: float) -> str:
-    return told(int(seconds), zone="Z")
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _measure(service: str, metric: str, by_number: pd.Series) -> Measure:

@@ -21,9 +21,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from logtriage.play.episode import Answer, final_score
 from logtriage.play.observed import CallTime, LineCount, Measure
 from logtriage.play.scoring import Record, Score
-from logtriage.world.tasks import check_index
+from logtriage.world.tasks import MAX_INDEX, check_index
 from logtriage.world.telemetry import Alert
 
 from ..real.cases import Case, Truth, Window
@@ -262,12 +263,31 @@ class ProductionEpisode(RealEpisode):
 
     task_name = PRODUCTION
     splits = SPLITS
-    check_case = staticmethod(check_case)
     find_case = staticmethod(find_case)
     notice = (
         "the root cause alone counts, blamed first; then blame, one by one, the services through "
         "which it reached the users; ignore where nothing is wrong"
     )
+
+    @classmethod
+    def check_case(cls, split: str, index: int) -> None:
+        check_case(split, index)
+
+    @classmethod
+    def last_index(cls, split: str) -> int:
+        return MAX_INDEX
+
+    def answers(self) -> list[Answer]:
+        record, case, score = self.record, self.incident.case, final_score(self)
+        did = " on ".join(record.remediations[0] if record.remediations else ())
+        right = f"{case.truth.remedy} on {case.truth.root}" if case.truth.root else ""
+        path, tells = ", ".join(case.truth.path), float(tells_path(self.guesses, case))
+        return [
+            self._root_answer(),
+            Answer("remedy", did, right, score.remediation),
+            Answer("team", record.team, case.truth.team, score.escalation),
+            Answer("path to the users", ", ".join(self.guesses), path, tells),
+        ]
 
     def _judge(self) -> Score:
         record, truth = self.record, self.incident.case.truth

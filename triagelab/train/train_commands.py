@@ -12,7 +12,9 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from ..bench.bench_commands import errors_in_a_line
+from logtriage.command_line import errors_in_a_line
+
+app = typer.Typer()
 
 # Presets for a CPU, and the option of `build-base` that makes the base of each.
 BASES = {"novice": "", "expert": " --expert"}
@@ -22,6 +24,7 @@ Hours = Annotated[
 ]
 
 
+@app.command("sweep")
 @errors_in_a_line()
 def sweep(
     path: Annotated[Path, Argument(help="The sweep, a YAML file; see sweeps/.")],
@@ -54,6 +57,7 @@ def sweep(
         typer.echo(f"wrote {written}")
 
 
+@app.command("build-base")
 @errors_in_a_line()
 def build_base_command(
     folder: Annotated[Path, Argument(help="The model's; a finished one is left as it is.")],
@@ -70,6 +74,7 @@ def build_base_command(
     typer.echo(f"base model in {folder}")
 
 
+@app.command("train")
 @errors_in_a_line()
 def train_command(
     context: typer.Context,
@@ -154,6 +159,7 @@ def _setting(words: str) -> tuple[str, Any]:
         return name, value
 
 
+@app.command("evaluate-run")
 @errors_in_a_line()
 def evaluate_run_command(
     run: Annotated[Path, Argument(help="The run's folder.")],
@@ -178,6 +184,7 @@ def evaluate_run_command(
     typer.echo(f"held-out incidents: {told}; the episodes are in {run}/evaluation.parquet")
 
 
+@app.command("publish-model")
 @errors_in_a_line()
 def publish_model_command(
     run: Annotated[Path, Argument(help="Folder of a finished run.")],

@@ -14,10 +14,10 @@ from logtriage.adapters.remote import Server
 from logtriage.play.actions import Action, action_values
 from logtriage.play.episode import Episode
 from logtriage.play.tools import TriageTools
+from logtriage.registry import make_policy
 from logtriage.server.app import make_app
 from logtriage.world.tasks import SPLITS, TASKS
 from triagelab.bench.audit import judge_result
-from triagelab.bench.registry import make_policy
 from triagelab.bench.rollouts import rollout
 
 

@@ -10,9 +10,10 @@ from logtriage.policies.scripted import (
     constant_scripts,
     mean_script_score,
 )
+from logtriage.registry import make_policy
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
-from triagelab.bench.registry import POLICIES, make_policy
+from triagelab.bench.registry import POLICIES
 
 EPISODES = 40
 PLAYED = [name for name in POLICIES if name != "belief"]  # which needs seconds for an incident

@@ -11,10 +11,10 @@ from test_command_line import refusal
 from logtriage.adapters.remote import Server
 from logtriage.environment import TriageEnvironment
 from logtriage.play.episode import Episode
+from logtriage.registry import make_policy
 from logtriage.server.app import make_app
 from logtriage.world.tasks import TASKS, splits_on
 from logtriage.world.topology_file import load_topology
-from triagelab.bench.registry import make_policy
 from triagelab.bench.rollouts import rollout
 
 PATH = Path(__file__).parents[2] / "examples" / "shop.yaml"

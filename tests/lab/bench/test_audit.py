@@ -12,6 +12,7 @@ import pytest
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import ConstantPolicy
+from logtriage.registry import make_policy
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 from logtriage.world.topology_file import load_topology
@@ -24,7 +25,6 @@ from triagelab.bench.audit import (
     judge_result,
     verdict_of,
 )
-from triagelab.bench.registry import make_policy
 from triagelab.bench.rollouts import rollout
 from triagelab.bench.score_tables import audit_table
 from triagelab.reference.belief import WORTHWHILE, BeliefPolicy, Lookahead

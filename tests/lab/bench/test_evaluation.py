@@ -16,12 +16,13 @@ from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score, solved
 from logtriage.play.tools import ToolSession
 from logtriage.policies.scripted import ConstantPolicy
+from logtriage.registry import make_policy
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 from triagelab.bench import evaluation
 from triagelab.bench.audit import judge_result
 from triagelab.bench.evaluation import evaluate, make_plan, report
-from triagelab.bench.registry import POLICIES, Player, behind_endpoint, make_policy, scripted
+from triagelab.bench.registry import POLICIES, Player, behind_endpoint, scripted
 from triagelab.bench.replay import open_journal, read_trajectories
 from triagelab.bench.rollouts import EPISODES, HOPELESS, Plan, rollout, rollout_each
 from triagelab.bench.score_tables import (

@@ -1,6 +1,6 @@
 """A trained agent on a log that somebody pasted."""
 
-from logtriage.bench.log_agent import triage
+from logreader.diagnosis import triage
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.policies.policy import ConversationPolicy

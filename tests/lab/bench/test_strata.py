@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from logtriage.play.episode import Episode
+from logtriage.registry import make_policy
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import BENCHMARK_VERSION
 from logtriage.world.topology_file import load_topology
 from triagelab.bench.intervals import mean_interval
-from triagelab.bench.registry import make_policy
 from triagelab.bench.rollouts import rollout
 from triagelab.bench.score_tables import detection_table
 from triagelab.bench.strata import (

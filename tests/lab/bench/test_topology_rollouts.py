@@ -7,11 +7,12 @@ import pytest
 
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import TrainedConstantPolicy, best_constant_script
+from logtriage.registry import make_policy
 from logtriage.world.call_graph import Service
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology
 from logtriage.world.topology_file import load_topology
-from triagelab.bench.registry import POLICIES, make_policy
+from triagelab.bench.registry import POLICIES
 from triagelab.bench.rollouts import rollout
 from triagelab.reference import prior
 from triagelab.reference.belief import BeliefPolicy

@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 
 from logtriage.play.conversation import TEXT
+from logtriage.registry import make_policy
 from logtriage.world.tasks import TASKS
 from triagelab.bench import registry
-from triagelab.bench.registry import Player, in_memory, make_policy, scripted
+from triagelab.bench.registry import Player, in_memory, scripted
 from triagelab.language_models.loading import SHIPPED
 from triagelab.train import experiment
 from triagelab.train.experiment import base_for, evaluate_run, incidents_played, summarise_run

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from .catalogue import draw_episode, last_incident, open_incident, splits_of, tasks_on
-from .play.actions import ACTION_TYPES, Action, action_values
-from .world.topology import Topology
+from logtriage.catalogue import draw_episode, last_incident, open_incident, splits_of, tasks_on
+from logtriage.play.actions import ACTION_TYPES, Action, action_values
+from logtriage.world.topology import Topology
 
 SLIDER_END = 999  # the last incident that the slider reaches; `Console` itself takes any
 

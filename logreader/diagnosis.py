@@ -1,24 +1,20 @@
 """Ask a policy or a trained agent about a custom log.
 
-    from logtriage.bench.log_agent import load_agent, triage
-    agent = load_agent("agent")  # or a folder, or a hub name
-    print(triage(agent, open("incident.log").read()))
+    print(triage(make_policy("trace"), open("incident.log").read()))
 
 Nothing is executed: the agent's actions are only proposals.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
-from logreader.log import read_text
-from logreader.log_episode import LogEpisode
 from logtriage.play.conversation import Message
 from logtriage.play.episode import BaseEpisode
-from logtriage.policies.scripted import Policy
+from logtriage.policies.policy import Policy
 from logtriage.world.call_graph import CallGraph
 from logtriage.world.topology import DEFAULT_TOPOLOGY
-from triagelab.language_models.language_models import LanguageModelPolicy
-from triagelab.language_models.loading import load_language_model, located, runnable
+
+from .log import read_text
+from .log_episode import LogEpisode
 
 
 class Diagnosis(NamedTuple):
@@ -45,28 +41,6 @@ class Diagnosis(NamedTuple):
         turns = "1 decision" if self.decisions == 1 else f"{self.decisions} decisions"
         each = self.seconds / max(1, self.decisions)
         return "\n".join([*rows, f"{turns}, {each:.2f} s each"])
-
-
-def load_agent(source: str | Path, constrained: bool = True) -> LanguageModelPolicy:
-    """Load a trained agent as a greedy policy, from a folder or hub name of a model or an adapter.
-    It runs in 4 bit if it was trained so and there is an NVIDIA GPU, else unquantised.
-
-    If `constrained`, it writes only calls that exist (see `policies.llm.grammar`), provided that
-    its chat template allows that.
-    """
-    from peft import PeftConfig
-    from transformers.utils import find_adapter_config_file
-
-    from triagelab.language_models.grammar import writes_as_qwen
-
-    name = str(located(source))
-    if find_adapter_config_file(name) is None:
-        model, tokenizer = load_language_model(name)
-    else:
-        base, in_4bit = runnable(PeftConfig.from_pretrained(name).base_model_name_or_path, False)
-        model, tokenizer = load_language_model(base, in_4bit, adapter=name)
-    checked = constrained and writes_as_qwen(tokenizer)
-    return LanguageModelPolicy(model, tokenizer, name=name, constrained=checked)
 
 
 def triage(agent: Policy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY) -> Diagnosis:

@@ -1,0 +1,111 @@
+"""The command `triage`, which `logtriage` finds by its entry point.
+
+It imports what it needs when it runs, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from logtriage import registry
+from logtriage.command_line import errors_in_a_line, fail
+from logtriage.world.topology_file import load_call_graph
+
+if TYPE_CHECKING:
+    from logtriage.policies.policy import Policy
+
+app = typer.Typer()
+
+
+@app.command("triage")
+def triage_command(
+    logs: Annotated[
+        list[Path] | None, typer.Argument(help="Log files; - for standard input.")
+    ] = None,
+    graph: Annotated[Path | None, typer.Option(help="Their call graph, in YAML.")] = None,
+    metrics: Annotated[
+        Path | None, typer.Option(help="Metrics in CSV, in the place of logs; needs --graph.")
+    ] = None,
+    began: Annotated[
+        str, typer.Option(help="When the trouble began, for --metrics; else in the last 3 samples.")
+    ] = "",
+    policy: Annotated[str, typer.Option(help="Ask a scripted policy too: trace, loudest.")] = "",
+    model: Annotated[str, typer.Option(help="Ask a trained model too: folder or hub name.")] = "",
+    endpoint: Annotated[str, typer.Option(help="Ask a model at an OpenAI-like server too.")] = "",
+    endpoint_model: Annotated[str, typer.Option(help="Its name; key: OPENAI_API_KEY.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Read logs, or metrics, and say where the trouble began. Nothing is executed, and nobody is
+    called but the model or the server that is named. Exit status: 0 found, 1 error, 3 not enough
+    evidence.
+    """
+    if metrics is not None:
+        with errors_in_a_line(1):
+            if graph is None:
+                raise ValueError("--metrics needs the call graph of the services; add --graph")
+            if logs or policy or model or endpoint or endpoint_model:
+                raise ValueError("--metrics is asked by itself; read logs by another command")
+            rank_metrics = registry.load(registry.MODELS, "metrics")
+            ranked = rank_metrics(metrics, load_call_graph(graph), began)
+        typer.echo(json.dumps(ranked._asdict(), indent=1) if as_json else ranked.text())
+        raise typer.Exit(0 if ranked.root else 3)
+    from logtriage.policies.policy import EndpointError
+
+    from .answer import findings_of, told_of
+    from .diagnosis import ask
+    from .log import read_log
+    from .log_episode import LogEpisode
+    from .suspects import UNSURE
+
+    asked, failure = None, ""
+    try:
+        if began:
+            raise ValueError("--began belongs to --metrics; leave it out")
+        if not logs:
+            raise ValueError("nothing to read; name log files, - for standard input, or --metrics")
+        agent = _agent(policy, model, endpoint, endpoint_model)
+        call_graph = None if graph is None else load_call_graph(graph)
+        log = read_log(logs, call_graph.names if call_graph else ())
+        findings = findings_of(log, call_graph)
+        answer = told_of(log, findings)
+        if agent is not None:
+            asked = ask(agent, LogEpisode(log, call_graph, findings))
+    except EndpointError as error:  # the log's own answer is printed all the same
+        failure = f"{endpoint_model} did not answer: {error}"
+    except OSError as error:
+        raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}"), 1) from None
+    except ValueError as error:
+        raise fail(error, 1) from None
+
+    name = policy or model or endpoint_model
+    found = answer.as_json()
+    if asked is not None:
+        sure = answer.sureness_of(asked.root_cause)
+        found["asked"] = {"name": name, "sure": sure, **asked._asdict()}
+    typer.echo(json.dumps(found, indent=1) if as_json else answer.text())
+    if asked is not None and not as_json:
+        typer.echo(f"\n{name} says, of the same evidence, which makes its root {sure}:\n{asked}")
+    if failure:
+        raise fail(ConnectionError(failure), 1)
+    if answer.sure == UNSURE:
+        raise typer.Exit(3)
+
+
+def _agent(policy: str, model: str, endpoint: str, endpoint_model: str) -> Policy | None:
+    """The policy that these options name; None if they name none."""
+    if bool(endpoint) != bool(endpoint_model):
+        raise ValueError("--endpoint and --endpoint-model go together; give both")
+    if sum(map(bool, (policy, model, endpoint))) > 1:
+        raise ValueError("one of --policy, --model and --endpoint can be asked; leave out the rest")
+    if policy:
+        return registry.make_policy(policy)
+    made: Policy | None = None
+    if model:
+        made = registry.load(registry.MODELS, "folder")(model)
+    if endpoint:
+        made = registry.load(registry.MODELS, "endpoint")(endpoint, endpoint_model)
+    return made

@@ -1,0 +1,55 @@
+"""What every command needs: errors in one line, and commands that other packages add."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+from . import registry
+from .play.actions import shown, visible
+
+LONGEST = 2_000  # characters shown of each line of an error
+
+
+def fail(error: Exception, status: int = 2) -> typer.Exit:
+    """Print an error as one line and return the exit to raise."""
+    lines = "\n".join(visible(line, LONGEST) for line in str(error).splitlines())
+    typer.secho(f"error: {lines}", fg="red", err=True)
+    return typer.Exit(status)
+
+
+@contextmanager
+def errors_in_a_line(status: int = 2) -> Iterator[None]:
+    """Turn a `ValueError` or `OSError` of a command, or a library that it lacks, into the one-line
+    exit of `fail`.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise fail(ValueError(registry.lacking(error)), status) from None
+    except (ValueError, OSError) as error:
+        raise fail(error, status) from None
+
+
+class Commands(TyperGroup):
+    """The commands of this package, and those of others, which are imported when asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *registry.names(registry.COMMANDS)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        own = super().get_command(ctx, cmd_name)
+        if own is not None or cmd_name not in registry.names(registry.COMMANDS):
+            return own
+        with errors_in_a_line():
+            added = registry.load(registry.COMMANDS, cmd_name)
+        return get_group(added).commands[cmd_name]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        known = self.list_commands(ctx)
+        if args[0] not in known and not {"train", "triage"} <= {*known}:
+            ctx.fail(f"{shown(args[0])} is no command that is installed; {registry.MORE}")
+        return super().resolve_command(ctx, args)

@@ -1,0 +1,117 @@
+"""Policies by name, and what other packages add: tasks, policies, models, commands. It is found by
+the entry points that they install, when it is first asked for.
+
+    make_policy("trace").play([Episode.open("cascading_failure", "test", 7)])
+
+| group | what an entry point loads |
+|---|---|
+| `logtriage.tasks` | a subclass of `RecordedEpisode`, under the name of its task |
+| `logtriage.policies` | a function from a seed to a `Policy` |
+| `logtriage.models` | `folder`: from a model's folder or hub name to a `Policy` |
+| | `endpoint`: from an address and the name of a model there to a `Policy` |
+| | `metrics`: from a file of metrics and a call graph to an answer |
+| `logtriage.commands` | a `typer.Typer` that has the command |
+| `logtriage.journals` | `mcp`: opens a file that keeps the incidents of an MCP server |
+
+Only installed metadata counts: a folder that happens to have a package's name adds nothing.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+from importlib.metadata import EntryPoint, entry_points
+from random import Random
+from typing import Any, TypeAlias
+
+from . import REPOSITORY
+from .policies.novice import NovicePolicy
+from .policies.policy import Policy
+from .policies.scripted import (
+    LoudestPolicy,
+    OraclePolicy,
+    RandomPolicy,
+    TracePolicy,
+    TrainedConstantPolicy,
+)
+
+TASKS, POLICIES, MODELS, COMMANDS, JOURNALS = (
+    f"logtriage.{group}" for group in ("tasks", "policies", "models", "commands", "journals")
+)
+# All that this package knows of the two others of the repository.
+MORE = (
+    "more can be installed: pip install "
+    f'"git+https://github.com/{REPOSITORY}#subdirectory=triagelab" (models, training, evaluation, '
+    'real incidents), or the same with "#subdirectory=logreader" (triage of your own logs)'
+)
+
+Policies: TypeAlias = dict[str, Callable[[int], Policy]]
+# Maps a name to a function that makes the policy from a seed; only `random` and `novice` use it.
+SCRIPTS: Policies = {
+    "random": RandomPolicy,
+    "constant": lambda seed: TrainedConstantPolicy(),
+    "loudest": lambda seed: LoudestPolicy(),
+    # "junior" is the name of its published random stream
+    "novice": lambda seed: NovicePolicy(Random(f"junior/{seed}")),
+    "trace": lambda seed: TracePolicy(),
+    "oracle": lambda seed: OraclePolicy(),
+}
+
+
+def known_policies() -> Policies:
+    """All policies by name; the oracle, which is the top of the scale, comes last."""
+    added = {name: partial(_added, name) for name in names(POLICIES)}
+    scripts = {**SCRIPTS}
+    oracle = scripts.pop("oracle")
+    return {**scripts, **added, "oracle": oracle}
+
+
+def _added(name: str, seed: int) -> Policy:
+    """A policy of another package, which is imported only here."""
+    policy: Policy = load(POLICIES, name)(seed)
+    return policy
+
+
+def make_policy(name: str, seed: int = 0, known: Policies | None = None) -> Policy:
+    """The policy of that name, seeded with `seed`, among all or those `known`; `ValueError` for an
+    unknown name.
+    """
+    among = known_policies() if known is None else known
+    if name not in among:
+        more = hint(POLICIES) if known is None else ""
+        raise ValueError(f"unknown policy {name!r:.60}; choose one of {', '.join(among)}{more}")
+    return among[name](seed)
+
+
+def names(group: str) -> list[str]:
+    """The names that installed packages add to a group; nothing is imported."""
+    return [*_points(group)]
+
+
+def load(group: str, name: str) -> Any:
+    """What an installed package adds under this name. `ValueError` if nothing does, or if it lacks
+    a library.
+    """
+    if name not in _points(group):
+        raise ValueError(f"{name!r:.60} is not installed; {MORE}")
+    try:
+        return _points(group)[name].load()
+    except ModuleNotFoundError as error:
+        raise ValueError(lacking(error)) from error
+
+
+def lacking(error: ModuleNotFoundError) -> str:
+    """Say which library is missing, and how to install it."""
+    return f"{error.name} is needed and not installed; `make setup` installs everything"
+
+
+def hint(group: str) -> str:
+    """How to install more, for the end of a message; empty if something added to the group."""
+    return "" if _points(group) else f"; {MORE}"
+
+
+@cache
+def _points(group: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in _installed().select(group=group)}
+
+
+# It reads the metadata of every installed package, so once is enough.
+_installed = cache(entry_points)
