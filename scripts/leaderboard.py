@@ -1,4 +1,4 @@
-"""Make the tables of LEADERBOARD.md, and what the page at /web shows, from the entries in
+"""Make the tables of docs/LEADERBOARD.md, and what the page at /web shows, from the entries in
 results/leaderboard. A test checks that both are up to date.
 
 `make results` first replays every entry, and writes nothing if one of them claims a score that its

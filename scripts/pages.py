@@ -37,7 +37,7 @@ from triagelab.bench.plots import words
 # Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`.
 TABLES = {
     "README.md": {"front": front_table},
-    "LEADERBOARD.md": {"entries": entry_tables},
+    "docs/LEADERBOARD.md": {"entries": entry_tables},
     "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
     "docs/benchmark.md": {"benchmark": benchmark_table},
     "docs/training.md": {
@@ -59,6 +59,7 @@ FINISHED = (
     *("beside", "dials", "estimators", "marks", "metrics_alone", "other_half", "readers"),
     *("realism", "sets", "sock_shop", "words"),
 )
+GALLERY = "docs/GALLERY.md"
 # History, which stays as it was written, and the gallery, which is written whole.
 NO_PAGES = ("LOG.md", "CHANGELOG.md", "GALLERY.md")
 # Every other file whose sentences may hold facts.
@@ -103,7 +104,7 @@ def written(file: str, text: str) -> str:
 
 
 def gallery_text() -> str:
-    """The text of GALLERY.md: two openings of each task with the logs of the root and the truth,
+    """The text of the gallery: two openings of each task with the logs of the root and the truth,
     and one task in the other splits.
     """
     parts = [
@@ -145,8 +146,8 @@ def write_pages(but: str = "") -> None:
     for file in [page for page in PAGES if page != but]:
         path = ROOT / file
         path.write_text(written(file, path.read_text()))
-    (ROOT / "GALLERY.md").write_text(gallery_text())
+    (ROOT / GALLERY).write_text(gallery_text())
 
 
 if __name__ == "__main__":
-    write_pages(but="LEADERBOARD.md")  # only `make results` replays its entries
+    write_pages(but="docs/LEADERBOARD.md")  # only `make results` replays its entries

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from helpers import refusal, run
 from talking_server import RESOLVES, refused, talking
 from typer.testing import CliRunner
 
@@ -17,19 +18,6 @@ from logtriage.world.tasks import SPLITS, TASKS
 from triagelab.bench import audit
 from triagelab.bench.registry import POLICIES
 from triagelab.bench.rollouts import COLUMNS
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def refusal(*arguments):
-    """The one line by which a mistake is answered, before any work is done."""
-    result = run(*arguments)
-    status = 1 if arguments[0] == "triage" else 2
-    assert result.exit_code == status and result.stdout == "", result.output
-    assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
-    return result.stderr
 
 
 def test_evaluate_prints_a_table_and_writes_a_row_an_episode(tmp_path):

@@ -1,17 +1,20 @@
 """The leaderboard is what its entries say, and those are what their actions earn."""
 
+import gzip
 import json
 import re
 
 import leaderboard
 import pytest
+from helpers import refusal, run
 from leaderboard import entries, entry_tables, plain, table_row
-from test_command_line import refusal, run
 
+from logtriage.server.comparison import RECORDED
 from logtriage.world.tasks import BENCHMARK_VERSION
 from triagelab.bench.leaderboard import as_text, check_entry, read_entry
 from triagelab.bench.score_tables import pass_at
 
+RESULTS = leaderboard.ENTRIES.parent
 FILES = sorted(leaderboard.ENTRIES.glob("*.json"))
 
 
@@ -179,3 +182,19 @@ def test_replay_refuses_what_it_cannot_read(tmp_path):
 def test_what_somebody_wrote_stays_in_its_cell():
     told = plain("a | b\n<script> [link](http://x)")
     assert told == "a \\| b \\<script\\> [link](http://x)"
+
+
+def test_what_is_recorded_is_what_the_entries_hold():
+    kept = json.loads(gzip.decompress(RECORDED.read_bytes()))
+    assert kept == leaderboard.recorded(), "run `make results`"
+    assert RECORDED.stat().st_size < 60_000
+
+
+@pytest.mark.parametrize("name, policy", [("base model", "base"), ("trained agent", "trained")])
+def test_agents_are_those_of_the_published_run(name, policy):
+    # After another training both entries are made anew, as the leaderboard says.
+    run = RESULTS / "novice" / "seed-1"
+    entry = read_entry(leaderboard.ENTRIES / f"{leaderboard.SHOWN[name]}.json")
+    (player,) = entry.settings["policies"].values()
+    weights = json.loads((run / "transcripts.json").read_text())["weights"]
+    assert player["weights"] == weights[policy], f"make the entry of the {name} anew"

@@ -1,8 +1,8 @@
 """Digests of what incidents show, of their states to the last bit, and of what episodes say and
 score. Standard library only, so that any Python can be asked for them.
 
-    python tests/digests.py --check    compare with tests/golden/
-    python tests/digests.py --write    add this BENCHMARK_VERSION; one that is there stays
+    python tests/core/digests.py --check    compare with tests/core/golden/
+    python tests/core/digests.py --write    add this BENCHMARK_VERSION; one that is there stays
 """
 
 import hashlib
@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
@@ -105,7 +105,7 @@ def main(option):
         elif option == "--write":
             print(
                 f"{name} holds {BENCHMARK_VERSION}; raise BENCHMARK_VERSION in world/tasks.py and "
-                "say why in LOG.md, or, if nobody has this version yet, git checkout tests/golden"
+                "say why in the log, or, if nobody has this version yet, undo what is in golden/"
             )
         elif pinned is None:
             sys.exit(f"{BENCHMARK_VERSION} is not in {name} yet; --write adds it")

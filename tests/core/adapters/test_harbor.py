@@ -13,7 +13,7 @@ from functools import partial
 from importlib import import_module
 
 import pytest
-from test_command_line import refusal, run
+from helpers import refusal, run
 
 from logtriage.world.call_graph import TEAMS
 from logtriage.world.tasks import TASKS

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import needs
+from helpers import needs
 from scripted_turns import WRONG, as_played_by, conversed, does, message_of, opening
 from talking_server import said
 

@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 import pytest
-from conftest import needs
+from helpers import needs
 from scripted_turns import WRONG, as_played_by, conversed, does, message_of, opening
 from talking_server import said, talking
 

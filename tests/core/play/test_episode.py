@@ -17,7 +17,7 @@ from logtriage.world.faults import REMEDIES
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 VERSIONS = sorted({"3.13", "{}.{}".format(*sys.version_info)})
 BAD_NAMES = ("all", "nobody", "")
 
@@ -77,11 +77,11 @@ def interpreters(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_world_observations_and_scores_are_pinned_across_python_versions(version):
-    # tests/golden/ was written by Python 3.11; every other version must agree with it.
+    # tests/core/golden/ was written by Python 3.11; every other version must agree with it.
     python = next(interpreters(version), None)
     if python is None:
         pytest.skip(f"no Python {version} on this machine")
-    command = [python, "tests/digests.py", "--check"]
+    command = [python, "tests/core/digests.py", "--check"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, f"{python}: {run.stdout}{run.stderr}"
 

@@ -10,26 +10,24 @@ from logtriage.policies.scripted import (
     constant_scripts,
     mean_script_score,
 )
-from logtriage.registry import make_policy
+from logtriage.registry import SCRIPTS, make_policy
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
-from triagelab.bench.registry import POLICIES
 
 EPISODES = 40
-PLAYED = [name for name in POLICIES if name != "belief"]  # which needs seconds for an incident
 
 
 @pytest.fixture(scope="module")
 def scripted():
     quick = {"constant": TrainedConstantPolicy(10)}
-    return {name: quick.get(name) or make_policy(name) for name in POLICIES}
+    return {name: quick.get(name) or make_policy(name) for name in SCRIPTS}
 
 
 @pytest.fixture(scope="module")
 def scores(scripted):
     """The scores of each policy by task."""
     found = {}
-    for name in PLAYED:
+    for name in SCRIPTS:
         for task in TASKS:
             episodes = [Episode.open(task, "test", index) for index in range(EPISODES)]
             deepcopy(scripted[name]).play(episodes)
@@ -51,7 +49,7 @@ def test_policies_differ_on_cascading_failure_as_they_should(scores):
 def test_scores_run_from_chance_to_the_oracle(scores):
     for task in TASKS:
         assert mean(scores["oracle", task]) == 1.0 and mean(scores["random", task]) < 0.15
-    for name in PLAYED:  # no script solves it
+    for name in SCRIPTS:  # no script solves it
         assert name == "oracle" or mean(scores[name, "silent_degradation"]) <= 0.90, (
             f"{name} solves silent degradation: too easy a task, or a policy that knows too much"
         )
@@ -74,10 +72,10 @@ def actions_of(policy, episode):
     return [step.action for step in episode.history]
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_only_the_oracle_is_given_the_answer(name, scripted):
     for task in TASKS:
-        for index in range(2 if name == "belief" else 15):
+        for index in range(15):
             incident, policy = sample_incident(task, "test", index), scripted[name]
             if name == "oracle":
                 with pytest.raises(ValueError, match="oracle needs the truth"):

@@ -1,30 +1,20 @@
 """A closed page says what others did on the same incident, and links to it."""
 
-import gzip
-import json
 import re
 from html import unescape
-from pathlib import Path
 from urllib.parse import urlencode
 
-import leaderboard
-import pytest
 import requests
+from helpers import SHOP
 
 from logtriage.play.scoring import Record
 from logtriage.policies.scripted import LoudestPolicy, TracePolicy
 from logtriage.server import comparison
-from logtriage.server.comparison import RECORDED, YOU, describe, ranking
-from logtriage.world.topology_file import load_topology
-from triagelab.bench.leaderboard import read_entry
+from logtriage.server.comparison import YOU, describe, ranking, recorded_at
 
-ROOT = Path(__file__).parents[2]
 CASCADE = {"task": "cascading_failure", "split": "test", "index": 7}
 SCRIPTS = [LoudestPolicy.name, TracePolicy.name]
-NOT_RECORDED = [
-    {"task": "single_crash", "split": "test", "index": 200},
-    {"task": "real", "split": "petshop", "index": 0},
-]
+NOT_RECORDED = {"task": "single_crash", "split": "test", "index": 200}
 
 
 def get(url, where, did):
@@ -34,26 +24,10 @@ def get(url, where, did):
     return answer.text
 
 
-def test_what_is_recorded_is_what_the_entries_hold():
-    kept = json.loads(gzip.decompress(RECORDED.read_bytes()))
-    assert kept == leaderboard.recorded(), "run `make results`"
-    assert RECORDED.stat().st_size < 60_000
-
-
-@pytest.mark.parametrize("name, policy", [("base model", "base"), ("trained agent", "trained")])
-def test_agents_are_those_of_the_published_run(name, policy):
-    # After another training both entries are made anew, as LEADERBOARD.md says.
-    run = ROOT / "results" / "novice" / "seed-1"
-    entry = read_entry(leaderboard.ENTRIES / f"{leaderboard.SHOWN[name]}.json")
-    (player,) = entry.settings["policies"].values()
-    weights = json.loads((run / "transcripts.json").read_text())["weights"]
-    assert player["weights"] == weights[policy], f"make the entry of the {name} anew"
-
-
 def test_the_visitor_stands_among_the_others():
     did = ["identify_root_cause:notification-service", "escalate:backend", "resolve"]
     rows = ranking(*CASCADE.values(), None, did)
-    assert {row.name for row in rows} == {YOU, *SCRIPTS, *leaderboard.SHOWN}
+    assert {row.name for row in rows} == {YOU, *SCRIPTS, *recorded_at(*CASCADE.values(), None)}
     assert [row.score for row in rows] == sorted((row.score for row in rows), reverse=True)
     (own,) = (row for row in rows if row.name == YOU)
     assert (own.score, own.did) == (0.45, tuple(did))
@@ -66,8 +40,7 @@ def test_the_visitor_stands_among_the_others():
 
 
 def test_nobody_is_recorded_on_a_custom_call_graph():
-    graph = load_topology(ROOT / "examples" / "shop.yaml")
-    rows = ranking(*CASCADE.values(), graph, ["resolve"])
+    rows = ranking(*CASCADE.values(), SHOP, ["resolve"])
     assert {row.name for row in rows} == {YOU, *SCRIPTS}
 
 
@@ -99,9 +72,8 @@ def test_a_row_leads_to_the_episode_it_tells_of(open_tab, url):
             tab.go_back()
 
 
-@pytest.mark.parametrize("where", NOT_RECORDED, ids=lambda where: where["split"])
-def test_where_nobody_is_recorded_the_page_says_so(url, where):
-    text = get(url, where, ["resolve"])
+def test_where_nobody_is_recorded_the_page_says_so(url):
+    text = get(url, NOT_RECORDED, ["resolve"])
     assert "are recorded on incidents 0 to 199 of test" in text
     assert re.findall(r"<li.*?<a [^>]*>(.*?)</a>", text, re.S).count("trace") == 1
     assert "are recorded on" not in get(url, CASCADE, ["resolve"])

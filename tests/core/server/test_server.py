@@ -5,12 +5,11 @@ import json
 import re
 import socket
 import time
-from pathlib import Path
 from random import Random
 
 import pytest
 import requests
-from conftest import SESSIONS, serving
+from helpers import ROOT, SESSIONS, serving
 from openenv.cli.__main__ import app as openenv
 from typer.testing import CliRunner
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -25,7 +24,6 @@ from logtriage.world.faults import FAULTS
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SPLITS, TASKS
 
-ROOT = Path(__file__).parents[2]
 JSON = {"Content-Type": "application/json"}
 
 

@@ -1,7 +1,6 @@
 """A call graph from a file: read as meant, or refused with the value and a suggested fix."""
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 import yaml
@@ -14,8 +13,6 @@ from logtriage.world.tasks import TASKS, splits_on
 from logtriage.world.topology import REST_UTILISATION, Topology
 from logtriage.world.topology_file import load_call_graph, load_topology
 
-SHOP = Path(__file__).parents[2] / "examples" / "shop.yaml"
-
 
 def written(services):
     """The file that describes them."""
@@ -25,14 +22,6 @@ def written(services):
         for one in fields
     ]
     return yaml.safe_dump({"services": lists}, sort_keys=False)
-
-
-def test_the_example_is_read_as_it_stands():
-    topology = load_topology(SHOP)
-    assert len(topology.names) == 9 and topology.names[0] == "web"
-    assert topology.service("basket") == Service("basket", "app", ("basket-db",), ("orders",))
-    accounts = topology.service("accounts")
-    assert accounts.handles_logins and accounts.session_cache
 
 
 WEB, DB = "- {name: web, kind: edge, calls: [db]}\n", "- {name: db, kind: database}\n"

@@ -31,7 +31,7 @@ from triagelab.reference.belief import WORTHWHILE, BeliefPolicy, Lookahead
 from triagelab.reference.posterior import Posterior
 from triagelab.reference.prior import prior_of
 
-SHOP = load_topology(Path(__file__).parents[2] / "examples" / "shop.yaml")
+SHOP = load_topology(Path(__file__).parents[3] / "examples" / "shop.yaml")
 SILENT = "silent_degradation"
 audit = partial(rollout, judge=judge_result)
 

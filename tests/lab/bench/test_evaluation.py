@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from helpers import refusal
 from talking_server import RESOLVES, refused, talking, without_pauses
-from test_command_line import refusal
 from test_command_line import run as run_command
 
 from logtriage.play.episode import Episode
@@ -36,7 +36,7 @@ from triagelab.language_models.endpoint import EndpointPolicy
 from triagelab.real.cases import load_source
 
 SETTINGS = {"split": "test"}
-PUBLISHED = Path(__file__).parents[2] / "results" / "benchmark" / "episodes.parquet"
+PUBLISHED = Path(__file__).parents[3] / "results" / "benchmark" / "episodes.parquet"
 
 
 @pytest.fixture(autouse=True)

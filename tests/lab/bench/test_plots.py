@@ -23,7 +23,7 @@ from triagelab.bench.score_tables import gather, scores_of
 from triagelab.bench.strata import label as label_of
 from triagelab.bench.strata import stratum_changes
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 BENCHMARK, RUN = RESULTS / "benchmark", RESULTS / "novice" / "seed-1"
 TRAINED = POLICY_COLOURS["trained"]
 SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}

@@ -11,7 +11,7 @@ from triagelab.bench.intervals import wilson
 from triagelab.real.cases import SOURCES
 from triagelab.realistic.production_policies import RANKER
 
-RESULTS = Path(__file__).parents[2] / "results" / "real"
+RESULTS = Path(__file__).parents[3] / "results" / "real"
 
 
 @pytest.fixture(scope="module")

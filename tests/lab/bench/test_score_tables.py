@@ -24,7 +24,7 @@ from triagelab.bench.score_tables import (
 )
 
 SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}
-RUN = Path(__file__).parents[2] / "results" / "novice" / "seed-1"
+RUN = Path(__file__).parents[3] / "results" / "novice" / "seed-1"
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from triagelab.bench.rollouts import rollout
 from triagelab.reference import prior
 from triagelab.reference.belief import BeliefPolicy
 
-SHOP = load_topology(Path(__file__).parents[2] / "examples" / "shop.yaml")
+SHOP = load_topology(Path(__file__).parents[3] / "examples" / "shop.yaml")
 SMALL = Topology((Service("web", "edge", calls=("db",)), Service("db", "database")))
 open_on_shop = partial(Episode.open, topology=SHOP)
 

@@ -1,6 +1,6 @@
 """A policy watched in the terminal."""
 
-from test_command_line import refusal, run
+from helpers import refusal, run
 
 
 def test_two_policies_play_one_incident_side_by_side():

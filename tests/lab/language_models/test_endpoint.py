@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from conftest import free_port
+from helpers import free_port
 from talking_server import HANG, RESOLVES, call, refused, said, talking, without_pauses
 
 from logtriage.play.actions import ACTION_TYPES

@@ -8,7 +8,7 @@ import pytest
 from logtriage.play.episode import Episode, final_score
 from triagelab.bench.registry import named
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 ENTRY = json.loads((RESULTS / "leaderboard" / "novice-grpo.json").read_text())
 
 

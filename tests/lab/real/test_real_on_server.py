@@ -65,4 +65,5 @@ def test_cases_are_played_on_the_page(url, source):
             assert f">{case.services[0]}</text>" in before
             after = page([*did, f"identify_root_cause:{case.truth.root}", "resolve"])
             assert "score 1.00" in after and case.truth.fault.replace("_", " ") in after
+            assert "are recorded on incidents 0 to 199 of test" in after
         assert "the root cause alone counts" in page([])

@@ -5,6 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from test_scripted import Sealed, actions_of
 
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
@@ -34,6 +35,15 @@ def play(policy, task, split="train", first=7000, count=25):
 
 def mean_score(policy, task, count):
     return np.mean([episode.score.total for episode in play(policy, task, count=count)])
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_belief_is_not_given_the_answer(task):
+    for index in range(2):
+        incident = sample_incident(task, "test", index)
+        assert actions_of(BeliefPolicy(), Sealed(incident)) == actions_of(
+            BeliefPolicy(), Episode(incident)
+        )
 
 
 @pytest.mark.parametrize("task", TASKS)

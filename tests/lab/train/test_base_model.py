@@ -14,7 +14,7 @@ from triagelab.train.base_model import build_base, build_expert, build_tokenizer
 from triagelab.train.drills import novice_episode
 from triagelab.train.supervised import encode
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 TINY = {"drills": 16, "novices": 16, "layers": 1, "hidden": 32}  # of the fixture `tiny_base`
 
 

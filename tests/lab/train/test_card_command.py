@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 
 import pytest
-from test_command_line import refusal
+from helpers import refusal
 
 from logtriage.world.tasks import TASKS
 from triagelab.train import publication

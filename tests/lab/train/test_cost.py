@@ -13,7 +13,7 @@ from triagelab.train import cost
 from triagelab.train.cost import MODELS, T4, estimate
 from triagelab.train.settings import make_config
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SESSION = make_config("recommended")
 
 

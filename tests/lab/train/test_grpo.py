@@ -15,9 +15,9 @@ from unittest.mock import Mock
 import pandas as pd
 import pytest
 import torch
-from conftest import free_port, lines
+from helpers import free_port, refusal
+from lab_helpers import lines
 from safetensors.torch import load_file, save_file
-from test_command_line import refusal
 from test_command_line import run as run_command
 
 from logtriage.adapters import remote

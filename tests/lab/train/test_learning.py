@@ -9,7 +9,7 @@ import json
 from functools import partial
 
 import pytest
-from conftest import lines
+from lab_helpers import lines
 from transformers import PreTrainedTokenizerFast
 
 from triagelab.train import base_model

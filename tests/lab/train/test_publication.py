@@ -14,10 +14,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from fake_hub import FakeHub
+from helpers import refusal
 from huggingface_hub import HfApi, metadata_load
 from huggingface_hub.repocard_data import model_index_to_eval_results
 from peft import LoraConfig, get_peft_model
-from test_command_line import refusal
 from test_command_line import run as run_command
 
 from logtriage.play.observation import SYSTEM_PROMPT
@@ -29,7 +29,7 @@ from triagelab.train.grpo import train
 from triagelab.train.publication import LICENCES, publish_model, write_model
 from triagelab.train.settings import make_config
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NAME = "you/logtriage-demo"
 PUBLISHED = {".md", ".json", ".jsonl", ".jinja", ".parquet", ".png", ".safetensors"}
 TINY = {"steps": 1, "incidents": 2, "group": 2, "micro_batches": 2, "save_every": 1}

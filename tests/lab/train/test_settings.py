@@ -20,7 +20,7 @@ from triagelab.train.settings import (
 )
 
 TRL = {"loop": "trl", "credit": "episode", "constrained": False}
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 
 
 @pytest.mark.parametrize(

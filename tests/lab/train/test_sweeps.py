@@ -14,15 +14,15 @@ import nbformat
 import psutil
 import pytest
 import yaml
+from helpers import run
 from made_up_sweeps import make_points
 from nbformat.v4 import new_code_cell, new_notebook
-from test_command_line import run
 
 from triagelab.bench.runs import locked
 from triagelab.train import sweeps
 from triagelab.train.sweeps import load_sweep, summarise_sweep
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 # A notebook that does in a second what training does in minutes: steps that are kept, to continue

@@ -5,7 +5,7 @@ import math
 from types import SimpleNamespace
 
 import pytest
-from conftest import lines
+from lab_helpers import lines
 from transformers import TrainerControl, TrainerState
 from trl import GRPOConfig, GRPOTrainer
 

@@ -14,7 +14,7 @@ import venv
 from pathlib import Path
 
 import pytest
-from conftest import lines
+from lab_helpers import lines
 from safetensors.torch import load_file
 
 from triagelab.bench.runs import last_checkpoint
@@ -24,7 +24,7 @@ from triagelab.train.settings import make_config
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # What Unsloth and its zoo import, and the running environment does not have. What else they ask
 # for (xformers, torchvision, sentencepiece ...) training gets along without.
 IMPORTED = ("cut_cross_entropy", "torchao", "triton", "tyro", "msgspec", "einops", "diffusers")

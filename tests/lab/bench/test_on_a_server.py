@@ -1,0 +1,60 @@
+"""Policies of the laboratory on a server: they see, do and score what they do here."""
+
+import pandas as pd
+import pytest
+from helpers import SHOP, free_port, refusal, serving_here
+
+from logtriage.adapters.remote import Server
+from logtriage.play.episode import Episode
+from logtriage.registry import make_policy
+from logtriage.server.app import make_app
+from logtriage.world.tasks import TASKS
+from triagelab.bench.audit import judge_result
+from triagelab.bench.rollouts import rollout
+
+
+@pytest.fixture(scope="module")
+def shop():
+    """The address of a server on a custom call graph."""
+    with serving_here(make_app(4, SHOP)) as address:
+        yield address
+
+
+def test_belief_and_audit_need_nothing_that_is_not_on_the_wire(url):
+    belief, tasks = make_policy("belief"), list(TASKS)
+    with Server(url) as server:
+        here, there = (
+            rollout(belief, tasks, "test", 2, open_episode=opened, judge=judge_result)
+            for opened in (Episode.open, server.open)
+        )
+    pd.testing.assert_frame_equal(here.drop(columns="seconds"), there.drop(columns="seconds"))
+
+
+def test_episodes_on_a_custom_call_graph_are_the_episodes_here(shop):
+    where = (list(TASKS), "test", 3)
+    with Server(shop) as server:
+        here, there = (
+            rollout(make_policy("belief"), *where, open_episode=opened)
+            for opened in (lambda *where: Episode.open(*where, SHOP), server.open)
+        )
+    pd.testing.assert_frame_equal(here.drop(columns="seconds"), there.drop(columns="seconds"))
+
+
+def test_evaluate_says_what_a_server_cannot_do(url, tmp_path, shop):
+    assert "tells no answers" in refusal("evaluate", "--policy", "oracle", "--env-url", url)
+    few = ("evaluate", "--policy", "trace", "--episodes", 2)
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    told = refusal(*few, "--env-url", nowhere)
+    assert nowhere in told and "python -m logtriage serve" in told
+    path = tmp_path / "graph.yaml"
+    path.write_text("services:\n- {name: web, kind: cloud}\n")
+    assert f"{path}: unknown kind 'cloud'" in refusal(*few, "--topology", path)
+    path.write_text(
+        "services: [{name: web, kind: edge, calls: [db]}, {name: db, kind: database}]\n"
+    )
+    told = refusal(*few, "--topology", path, "--env-url", shop)
+    assert "start it with `serve --topology`" in told
+    told = refusal(*few, "--topology", path, "--split", "unseen_topology")
+    assert "draws its own call graphs" in told
+    path.write_text("services: [{name: web, kind: edge}]\n")
+    assert "needs a service that others wait for" in refusal(*few, "--topology", path)
