@@ -14,7 +14,7 @@ SOURCES := $(PACKAGES) tests notebooks scripts examples
 # Images of containers set this. Tests start dozens of processes: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo serve test test-slow lint types style format benchmark seeds real production speed gpu results notebooks clean
+.PHONY: help setup demo serve test test-core test-notebooks test-slow lint types style format benchmark seeds real production speed gpu results notebooks clean
 
 help:  ## this list, with times on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -53,9 +53,28 @@ demo: $(READY)  ## train the embedded agent and show its learning curve (5 to 13
 serve: $(READY_SERVER)  ## the OpenEnv server on http://127.0.0.1:8000, for this machine only; installs no torch
 	$(RUN) -m logtriage serve
 
-test: setup lint  ## all tests but the slow ones, notebooks included (7 min)
-	OMP_NUM_THREADS=1 $(RUN) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" --nbmake tests \
-	  $(filter-out notebooks/02% notebooks/03% notebooks/04% notebooks/08%,$(wildcard notebooks/*.ipynb))
+PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+
+test: setup lint  ## all tests but the slow ones and the notebooks (7 min)
+	OMP_NUM_THREADS=1 $(RUN) $(PYTEST) -m "not slow" --ignore tests/notebooks tests
+
+# An environment for nothing but these tests, without our packages: the tests of the small module install it themselves.
+CORE := build/core
+test-core:  ## the small module and its tests alone, from the last commit, in an empty environment (5 min)
+	rm -rf $(CORE) && mkdir -p $(CORE)
+	git archive HEAD logtriage tests/core | tar -x -C $(CORE)
+	$(PYTHON) -m venv $(CORE)/venv
+	$(CORE)/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile "pip>=26"
+	$(CORE)/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt \
+	  "$(CURDIR)/$(CORE)/logtriage[inspect,verifiers]" pytest pytest-xdist hypothesis requests playwright fastmcp
+	cd $(CORE) && CI=true PYTHONSAFEPATH=1 venv/bin/python $(PYTEST) -m "not slow" tests/core
+
+# All notebooks, as users have them: our packages are installed from wheels, in an environment for each version of Python.
+VERSIONS := 3.11 3.13
+test-notebooks: $(VERSIONS:%=test-notebooks-%)  ## all notebooks at tiny size, on Python 3.11 and 3.13 (25 min)
+
+test-notebooks-%:
+	scripts/notebooks.sh $*
 
 test-slow: setup  ## real training, and the package in a fresh environment (20 min)
 	$(RUN) -m pytest -q -m slow tests

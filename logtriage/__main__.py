@@ -72,7 +72,7 @@ def mcp_command(
     finish = None
     with ExitStack() as stack:
         if trajectories is not None:
-            keep = registry.load(registry.JOURNALS, "mcp")
+            keep = registry.load(registry.JOURNALS, "trajectories")
             kept, finish = stack.enter_context(keep(trajectories, split))
             order = [place for place in order if place not in kept]
             if not order:

@@ -11,7 +11,7 @@ the entry points that they install, when it is first asked for.
 | | `endpoint`: from an address and the name of a model there to a `Policy` |
 | | `metrics`: from a file of metrics and a call graph to an answer |
 | `logtriage.commands` | a `typer.Typer` that has the command |
-| `logtriage.journals` | `mcp`: opens a file that keeps the incidents of an MCP server |
+| `logtriage.journals` | `trajectories`: opens a file that keeps the incidents of an MCP server |
 
 Only installed metadata counts: a folder that happens to have a package's name adds nothing.
 """

@@ -17,7 +17,8 @@ from shop_log import read_in_parts
 
 import logreader
 from logreader import layouts, lines, log, speakers, times
-from logreader.lines import Reading, blocks, chunks, defused, quoted, unpacked, visible
+from logreader.lines import Reading, blocks, chunks, defused, quoted, unpacked
+from logtriage.play.actions import QUOTED, visible
 
 TEXT = b"2026-11-22 03:00:00 ERROR web: down\n" * 2_000
 PACKERS = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
@@ -98,7 +99,7 @@ def test_anything_can_be_shown(data):
     told = visible(data)
     assert told.isprintable() and "\n" not in told
     # An escape is ten characters at most, and the cut is marked by three.
-    assert len(told) <= 10 * lines.SHOWN + 3
+    assert len(told) <= 10 * QUOTED + 3
 
 
 @pytest.mark.parametrize(
