@@ -56,7 +56,7 @@ serve: $(READY_SERVER)  ## the OpenEnv server on http://127.0.0.1:8000, for this
 PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 test: setup lint  ## all tests but the slow ones and the notebooks (7 min)
-	OMP_NUM_THREADS=1 $(RUN) $(PYTEST) -m "not slow" --ignore tests/notebooks tests
+	OMP_NUM_THREADS=1 $(RUN) $(PYTEST) -m "not slow" --ignore tests/installed tests
 
 # An environment for nothing but these tests, without our packages: the tests of the small module install it themselves.
 CORE := build/core

@@ -20,11 +20,9 @@ if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
 # Files of a few long tests begin first, lest one of the processes be left alone with them at the
 # end; `make test` keeps this order.
 LONG_FILES = (
-    "test_notebooks.py",
     "test_learning.py",
     "test_formats.py",
     "test_grpo.py",
-    "01_explore_the_environment.ipynb",
     "test_publication.py",
     "test_page.py",
     "test_audit.py",
@@ -33,13 +31,9 @@ LONG_FILES = (
     "test_comparison.py",
     "test_answer.py",
     "test_card_command.py",
-    "05_benchmark.ipynb",
     "test_evaluation.py",
-    "06_ablations.ipynb",
-    "09_from_simulation_to_real.ipynb",
     "test_mcp.py",
     "test_plots.py",
-    "07_real_incidents.ipynb",
 )
 
 

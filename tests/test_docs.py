@@ -142,7 +142,7 @@ def install_lines(path):
     cells = nbformat.read(path, as_version=4).cells
     installs = re.findall(r"%pip install (.*)", "\n".join(cell.source for cell in cells))
     words = [word for line in installs for word in shlex.split(line)]
-    return requirements("\n".join(word for word in words if not word.startswith(("-", "/"))))
+    return requirements("\n".join(word for word in words if not word.startswith(("-", "./"))))
 
 
 def test_versions_agree_everywhere():

@@ -3,8 +3,10 @@ are, and brings what a GPU needs to those that use one. `test_docs` compares the
 """
 
 import os
+import site
 import subprocess
 import sys
+import venv
 
 import nbformat
 import pytest
@@ -14,6 +16,13 @@ import logtriage
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 GPU = set(requirements((ROOT / "requirements-gpu.txt").read_text()))
+PACKAGES = ("logtriage", "triagelab", "logreader")
+# Where the cell leads, and where our packages are imported from.
+IMPORTED = f"""
+print(os.getcwd())
+for name in {PACKAGES!r}:
+    print(__import__(name).__file__)
+"""
 NO_GPU = ("01", "05", "06", "07", "09")  # notebooks that have nothing to do on one
 # Colab has these, built for each other and for its driver: another one breaks what the rest needs.
 COLABS_OWN = {"torch", "numpy", "pandas", "jupyter", "ipywidgets"}
@@ -57,3 +66,29 @@ def test_without_the_repository_a_cell_says_what_to_do(path, tmp_path):
     said = done.stdout + done.stderr
     assert "could not be cloned: set REPOSITORY" in said
     assert "Traceback" not in said and "chdir" not in said and "pip" not in said
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS[-2:-1], ids=lambda path: path.stem)
+def test_a_cell_is_rehearsed_in_a_fresh_environment(path, tmp_path):
+    """As on Colab, but that the repository is this one and its requirements are installed."""
+    fresh = tmp_path / "fresh"
+    venv.create(fresh, with_pip=True)
+    (packages,) = fresh.glob("lib/python*/site-packages")
+    (packages / "installed.pth").write_text("\n".join(site.getsitepackages()))
+    content = tmp_path / "content"
+    cell = install_cell(path).replace("/content/", f"{content}/")
+    cell = cell.replace(f"https://github.com/{logtriage.REPOSITORY}", f"file://{ROOT}")
+    script = tmp_path / "notebooks" / "cell.ipy"
+    script.parent.mkdir()
+    script.write_text(f"{cell}\n{IMPORTED}")
+    keep = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [fresh / "bin" / "python", "-m", "IPython", "--no-banner", "--colors=NoColor", script],
+        cwd=script.parent,
+        env={**keep, "COLAB_GPU": "", "IPYTHONDIR": str(tmp_path), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    lines = done.stdout.splitlines()[-len(PACKAGES) - 1 :]
+    assert lines[0] == str(content / "logtriage" / "notebooks"), done.stdout + done.stderr
+    assert all(line.startswith(str(packages)) for line in lines[1:]), lines

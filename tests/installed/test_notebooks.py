@@ -1,6 +1,4 @@
-"""The notebooks that train, executed by papermill with tiny parameters; `make test` runs the others
-as they are, by nbmake.
-"""
+"""All notebooks, executed by papermill, those that train or play much with tiny parameters."""
 
 import json
 import os
@@ -10,6 +8,7 @@ import time
 from pathlib import Path
 
 import demo
+import nbformat
 import pandas as pd
 import papermill
 import pytest
@@ -18,7 +17,7 @@ from PIL import Image
 from logtriage.world.tasks import TASKS
 from triagelab.bench.runs import last_step
 
-NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SHORT = {"steps": 2, "incidents": 2, "profile": "cpu"}
 
 
@@ -27,9 +26,7 @@ def run(name, output, **parameters):
     unknown = set(parameters) - set(papermill.inspect_notebook(source))
     assert not unknown, f"{name} has no parameters {unknown}"
     options = {"cwd": NOTEBOOKS, "progress_bar": False, "kernel_name": "python3"}
-    with pytest.MonkeyPatch.context() as patch:  # other tests want the installed package
-        patch.setenv("PYTHONPATH", str(NOTEBOOKS.parent), prepend=os.pathsep)
-        return papermill.execute_notebook(source, output / name, parameters, **options)
+    return papermill.execute_notebook(source, output / name, parameters, **options)
 
 
 def said(notebook):
@@ -42,6 +39,12 @@ def test_notebooks_look_for_a_run_by_one_rule(name):
     text = (NOTEBOOKS / f"{name}.ipynb").read_text()
     assert "preset = choose_preset(profile, preset)" in text
     assert "run = run_folder(preset, seed, folder)" in text
+
+
+@pytest.mark.parametrize("number", ["01", "05", "06", "07", "09"])
+def test_those_that_show_what_there_is_run_as_they_are(number, tmp_path):
+    (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
+    assert said(run(path.name, tmp_path)) != said(nbformat.v4.new_notebook())
 
 
 def test_02_plays_the_scripts_and_the_package_s_models(tmp_path):
@@ -57,7 +60,6 @@ def test_04_alone_shows_what_is_published(tmp_path):
     assert f"{published[0]['trace']:.2f}" in text and list(tmp_path.glob("*.png")) == []
 
 
-@pytest.mark.slow
 def test_08_goes_the_whole_way_on_a_cpu(tmp_path):
     notebook = run("08_t4_end_to_end.ipynb", tmp_path, profile="cpu", folder=str(tmp_path))
     assert (tmp_path / "seed-1" / "hub" / "README.md").exists()
