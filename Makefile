@@ -10,6 +10,10 @@ READY_SERVER := $(VENV)/.ready-server
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile
 PACKAGES := logtriage triagelab logreader
 PROJECTS := $(PACKAGES:%=%/pyproject.toml)
+# An environment keeps the version of Python that it was made with, whatever is asked for later.
+SAME_PYTHON = @$(RUN) -c "import sys; print('Python', sys.version)"; \
+  test "$$($(RUN) -V)" = "$$($(PYTHON) -V)" || test "$(origin PYTHON)" = file \
+  || { echo "$(VENV) has $$($(RUN) -V), not $(PYTHON); add VENV=.venv-other, or 'make clean' first" >&2; exit 1; }
 SOURCES := $(PACKAGES) tests notebooks scripts examples
 # Images of containers set this. Tests start dozens of processes: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,6 +29,7 @@ setup: $(READY_DEV)  ## everything for tests and checks, in .venv (1 min)
 # Unsloth asks for its own versions, so the constraints do not hold where there is an NVIDIA GPU.
 define install
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+	$(SAME_PYTHON)
 	$(INSTALL) "pip>=26"
 	$(INSTALL) --constraint constraints.txt $(addprefix --requirement ,$(1))
 	if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then \
@@ -53,9 +58,13 @@ demo: $(READY)  ## train the embedded agent and show its learning curve (5 to 13
 serve: $(READY_SERVER)  ## the OpenEnv server on http://127.0.0.1:8000, for this machine only; installs no torch
 	$(RUN) -m logtriage serve
 
+.PHONY: version
+version:
+	$(if $(wildcard $(RUN)),$(SAME_PYTHON))
+
 PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-test: setup lint  ## all tests but the slow ones and the notebooks (7 min)
+test: version setup lint  ## all tests but the slow ones and the notebooks (7 min)
 	OMP_NUM_THREADS=1 $(RUN) $(PYTEST) -m "not slow" --ignore tests/installed tests
 
 # An environment for nothing but these tests, without our packages: the tests of the small module install it themselves.

@@ -23,7 +23,7 @@ LEAST_LINES = 3  # lines of trouble that a window needs
 FATAL_LINES = 4  # how many lines a FATAL one counts for
 LEAST_CALM = 10.0  # calm lines a slot, needed to tell how much was going on
 LEAST_EXPOSURE = 0.25  # of a slot, relative to the mean: in an outage little else is printed
-# Set by judgement on logs without any incident: see `tests/logs/test_window.py`.
+# Set by judgement on logs without any incident: see `tests/reader/test_window.py`.
 KIND_COST = 3.0  # cost of each kind that joins in, plus the logarithm of the number of kinds
 LEAST_GAIN = 10.0
 LEAST_TIMES = 1.5  # times the usual rate: a few per cent more may be no chance, yet no incident

@@ -47,7 +47,7 @@ class TriageObservation(Observation):
     `text` holds all of it for a language model. The other fields hold the same for programs, and
     are None if the step did not bring them. `services` is the call graph, callers first; only the
     opening has it. `alerts` and `metrics` are arrays in JSON, in the order of their fields, as are
-    `measures`, `calls` and `counts` of real incidents (see `real.observed`). `notice` repeats what
+    `measures`, `calls` and `counts` of real incidents (see `play.observed`). `notice` repeats what
     was done, never whether it was right; `error` explains an invalid action.
     """
 

@@ -110,8 +110,5 @@ def hint(group: str) -> str:
 
 @cache
 def _points(group: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in _installed().select(group=group)}
-
-
-# It reads the metadata of every installed package, so once is enough.
-_installed = cache(entry_points)
+    # It reads the metadata of every installed package, so once for each group is enough.
+    return {point.name: point for point in entry_points(group=group)}

@@ -39,7 +39,7 @@ TOPS = {MAIN: CEILING, PRODUCTION_ALONE: PRODUCTION_CEILING}
 PRODUCTION_INTRO = f"""\
 ### Production
 
-[`{PRODUCTION}`](docs/production.md): the root blamed first is all that counts, or `ignore` where
+[`{PRODUCTION}`](production.md): the root blamed first is all that counts, or `ignore` where
 nothing is wrong. `{TOPS[PRODUCTION_ALONE]}` is the exact posterior, which knows the clusters;
 shares are of its mean.\
 """

@@ -13,9 +13,11 @@ test -x "$venv/bin/python" || "$python" -m venv "$venv"
 
 install=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile)
 "${install[@]}" "pip>=26"
-"${install[@]}" --constraint constraints.txt --requirement requirements.txt pytest pytest-xdist hypothesis requests psutil
+"${install[@]}" --constraint constraints.txt --requirement requirements.txt pytest pytest-xdist hypothesis requests psutil \
+  inspect_ai verifiers
 rm -rf build/wheels ./*/build
-"$venv/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheels ./logtriage ./triagelab ./logreader
+"$venv/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheels ./logtriage ./triagelab ./logreader 2>/dev/null
+rm -rf ./*/build
 "${install[@]}" --no-deps --force-reinstall build/wheels/*.whl
 
 # Nothing may be imported from the checkout: not by way of the working directory, nor of PYTHONPATH.

@@ -78,7 +78,7 @@ def check_options(words):
 
 def check_command(words, url):
     """Run a command of a document in the current folder, or as much of it as can be run here."""
-    if words[:3] == ["python", "-m", "triagelab.train"]:  # the same under another name
+    if words[:3] == ["python", "-m", "logtriage.train"]:  # the same under another name
         words = ["python", "-m", "logtriage", "train", *words[3:]]
     if words[:3] == ["python", "-m", "logtriage"]:
         words = [word.replace(LOCAL, url) for word in words[3:]]

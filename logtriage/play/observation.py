@@ -33,7 +33,7 @@ class Observation(NamedTuple):
     """What the agent is shown after a step; parts that the step does not show are None.
 
     `notice` repeats what was done without judging it. `error` explains an invalid action.
-    `measures`, `calls` and `counts` are rows of `real.observed`; simulated incidents have none.
+    `measures`, `calls` and `counts` are rows of `play.observed`; simulated incidents have none.
     """
 
     step: int = 0

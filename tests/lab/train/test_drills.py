@@ -88,7 +88,7 @@ def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
 
 def test_the_examples_stay_what_they_are_and_name_services_by_their_paths():
     # Pinned, because every draw counts: whoever changes these changes the base model, and must
-    # build it and all that was trained from it again. The world's own text is in tests/golden.
+    # build it and all that was trained from it again. The world's own text is in tests/core/golden.
     made = [[drills.drill(index), drills.novice_episode(index)] for index in range(50)]
     shown = [drills.expert_episode(index) for index in range(4)]  # with noise in the third
     assert [hashlib.sha256(json.dumps(one).encode()).hexdigest() for one in (made, shown)] == [

@@ -1,6 +1,6 @@
 """Train on Unsloth's rewritten GRPOTrainer where there is no GPU: `test_unsloth` runs it as
 
-    python tests/train/unsloth_on_cpu.py BASE FOLDER '{"steps": 2}'
+    python tests/lab/train/unsloth_on_cpu.py BASE FOLDER '{"steps": 2}'
 
 It trains the base in BASE into FOLDER with the preset `recommended` and the changes given.
 
