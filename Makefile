@@ -47,7 +47,7 @@ $(READY_DEV): requirements.txt requirements-dev.txt requirements-gpu.txt constra
 
 $(READY_SERVER): logtriage/server/requirements.txt constraints.txt $(PROJECTS)
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --constraint constraints.txt --requirement logtriage/server/requirements.txt
+	$(INSTALL) --constraint constraints.txt --requirement logtriage/server/requirements.txt numpy
 	$(INSTALL) --constraint constraints.txt --no-deps openenv
 	$(INSTALL) --no-deps $(PACKAGES:%=--editable %)
 	touch $@
