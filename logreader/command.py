@@ -22,6 +22,7 @@ app = typer.Typer()
 
 
 @app.command("triage")
+@errors_in_a_line(1)
 def triage_command(
     logs: Annotated[
         list[Path] | None, typer.Argument(help="Log files; - for standard input.")
@@ -44,13 +45,12 @@ def triage_command(
     evidence.
     """
     if metrics is not None:
-        with errors_in_a_line(1):
-            if graph is None:
-                raise ValueError("--metrics needs the call graph of the services; add --graph")
-            if logs or policy or model or endpoint or endpoint_model:
-                raise ValueError("--metrics is asked by itself; read logs by another command")
-            rank_metrics = registry.load(registry.MODELS, "metrics")
-            ranked = rank_metrics(metrics, load_call_graph(graph), began)
+        if graph is None:
+            raise ValueError("--metrics needs the call graph of the services; add --graph")
+        if logs or policy or model or endpoint or endpoint_model:
+            raise ValueError("--metrics is asked by itself; read logs by another command")
+        rank_metrics = registry.load(registry.MODELS, "metrics")
+        ranked = rank_metrics(metrics, load_call_graph(graph), began)
         typer.echo(json.dumps(ranked._asdict(), indent=1) if as_json else ranked.text())
         raise typer.Exit(0 if ranked.root else 3)
     from logtriage.policies.policy import EndpointError
@@ -78,8 +78,6 @@ def triage_command(
         failure = f"{endpoint_model} did not answer: {error}"
     except OSError as error:
         raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}"), 1) from None
-    except ValueError as error:
-        raise fail(error, 1) from None
 
     name = policy or model or endpoint_model
     found = answer.as_json()
