@@ -1,9 +1,8 @@
 """LogTriage: incidents in a microservice cluster, for language models to trace to their root.
 
-`world` (the simulator) and `play` (the score) need only the standard library, and YAML for a call
-graph's file. The environment and its server need OpenEnv, `ceiling` and `bench` need NumPy and
-pandas, and `train` and language models in this process need torch. `pyproject.toml` has extras for
-what the server does not need.
+`world` (the simulator), `play` (the score) and `policies` need only the standard library, and YAML
+for a call graph's file. The environment and its server need OpenEnv, and nothing here needs NumPy
+or torch. `registry` finds what other packages add: models, training, evaluation, real incidents.
 """
 
 # The public address; CONTRIBUTING.md says how to change it everywhere.

@@ -100,7 +100,7 @@ def load(group: str, name: str) -> Any:
 
 def lacking(error: ModuleNotFoundError) -> str:
     """Say which library is missing, and how to install it."""
-    return f"{error.name} is needed and not installed; `make setup` installs everything"
+    return f"{error.name} is needed and not installed; `make setup` in the repository installs all"
 
 
 def hint(group: str) -> str:
