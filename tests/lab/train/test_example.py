@@ -1,0 +1,30 @@
+"""The example that shows everything on one page: short, of this package alone, and it runs."""
+
+import ast
+import re
+import runpy
+from pathlib import Path
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "train.py"
+
+
+def test_it_is_one_page_and_imports_the_small_module_and_libraries_only():
+    text = EXAMPLE.read_text()
+    assert len(text.splitlines()) <= 80
+    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    libraries = {node.module.partition(".")[0] for node in found}
+    assert libraries == {"pathlib", "datasets", "transformers", "trl", "logtriage"}
+
+
+def test_it_trains_and_prints_the_score_before_and_after(tmp_path, monkeypatch, capsys):
+    text = EXAMPLE.read_text()
+    short = re.sub(r'"single_crash", 20, 4, 8, 120', '"single_crash", 1, 1, 2, 3', text)
+    assert short != text
+    base = EXAMPLE.parents[1] / "triagelab" / "agent" / "base"
+    short = short.replace('Path(__file__).parents[1] / "triagelab" / "agent" / "base"', repr(base))
+    (tmp_path / "train.py").write_text(short.replace("PosixPath", "Path"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["train.py"])
+    runpy.run_path(str(tmp_path / "train.py"), run_name="__main__")
+    told = capsys.readouterr().out
+    assert re.search(r"before: -?\d\.\d{3} \[.*\], n=3\s+after:  -?\d\.\d{3} \[.*\], n=3", told)
