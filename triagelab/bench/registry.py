@@ -20,7 +20,7 @@ from logtriage.policies.policy import Policy
 from logtriage.registry import Policies, known_policies, make_policy
 from logtriage.world.tasks import BENCHMARK_VERSION
 
-from ..language_models.loading import located, weights_digest
+from ..language_models.loading import base_of, located, weights_digest
 
 TURN_TOKENS = 256  # new tokens per turn of a model in memory
 # Folders whose code decides a script's episodes.
@@ -99,10 +99,15 @@ def in_memory(
     turn_tokens: int = TURN_TOKENS,
     constrained: bool = False,
 ) -> Player:
-    """A language model in memory, called `name` or else like its source. See `load_player` and
+    """A language model in memory, called `name` or else like its source, which may be a folder with
+    an adapter alone. See `load_player` and
     `LanguageModelPolicy` for the options. Local weights are known by their digest, others by name.
     """
     name, source = name or str(source), located(source)
+    if adapter is None and (Path(source) / "adapter_config.json").exists():
+        adapter = source
+        base, in_4bit = base_of(adapter)
+        source, load_in_4bit = located(base), load_in_4bit or in_4bit
     sampling: dict[str, Any] = {"temperature": temperature, "seed": seed}
 
     settings = {

@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from logtriage.play.conversation import NATIVE, TEXT, Protocol
+from logtriage.play.conversation import CALL_TAG, NATIVE, TEXT, Protocol
 from logtriage.policies.policy import Policy
+
+from .smollm2 import SMOLLM2, converted
 
 # Maps models of a hub to the same weights in 4 bit, quantised by Unsloth. Training and evaluation
 # in 4 bit start from these, because quantising the whole models again would give other weights.
@@ -34,7 +36,11 @@ SHORT_SCHEMA = """\
 
 
 def located(source: str | Path) -> str | Path:
-    """Return the folder of a model that is in the package; return any other source as it is."""
+    """Return the folder of a model that is in a package: `agent` and `base` in ours, `smollm2` in
+    its own (`ValueError` if that is not installed). Return any other source as it is.
+    """
+    if str(source) == SMOLLM2:
+        return converted()
     return SHIPPED.get(str(source), source)
 
 
@@ -105,7 +111,8 @@ def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) 
     options: dict[str, Any] = {"device_map": "auto"} if gpu else {}
     if load_in_4bit and not gpu:
         raise ValueError("4 bit needs an NVIDIA GPU, and none was found; leave it out on a CPU")
-    name = quantised_name(source) if load_in_4bit else str(located(source))
+    place = located(source)
+    name = quantised_name(place) if load_in_4bit else str(place)
     # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must
     # be loaded as saved.
     with explained(name):
@@ -126,10 +133,21 @@ def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) 
             dtype=torch.float16 if half else "auto",
             **options,
         )
+    if place != source:  # an adapter's record names the model, not a folder of this machine
+        model.name_or_path = str(source)
     if adapter is not None:
         with explained(str(adapter)):
             model = PeftModel.from_pretrained(model, str(adapter))
     return model.eval(), tokenizer
+
+
+def base_of(adapter: str | Path) -> tuple[str, bool]:
+    """The model that an adapter was trained on, as `runnable` has it."""
+    from peft import PeftConfig
+
+    with explained(str(adapter)):
+        record = PeftConfig.from_pretrained(str(adapter))
+    return runnable(record.base_model_name_or_path, False)
 
 
 def load_agent(source: str | Path, constrained: bool = True) -> Policy:
@@ -139,7 +157,6 @@ def load_agent(source: str | Path, constrained: bool = True) -> Policy:
     If `constrained`, it writes only calls that exist (see `grammar`), provided that its chat
     template allows that.
     """
-    from peft import PeftConfig
     from transformers.utils import find_adapter_config_file
 
     from .grammar import writes_as_qwen
@@ -149,7 +166,7 @@ def load_agent(source: str | Path, constrained: bool = True) -> Policy:
     if find_adapter_config_file(name) is None:
         model, tokenizer = load_language_model(name)
     else:
-        base, in_4bit = runnable(PeftConfig.from_pretrained(name).base_model_name_or_path, False)
+        base, in_4bit = base_of(name)
         model, tokenizer = load_language_model(base, in_4bit, adapter=name)
     checked = constrained and writes_as_qwen(tokenizer)
     return LanguageModelPolicy(model, tokenizer, name=name, constrained=checked)
@@ -185,26 +202,63 @@ def computed_in_half(config: Any) -> Any:
 
 
 def is_qwen(model: Any, tokenizer: Any) -> bool:
-    """Whether a model is a Qwen2, or a Qwen3 that never thinks: Instruct-2507. That one is known by
-    its name, as Unsloth's template has thoughts, or in a renamed merged folder by its template.
+    """Whether a model talks as Qwen2.5 does: a Qwen2, or a Qwen3 that never thinks (Instruct-2507),
+    or any model whose own template writes the same, as that of a SmolLM2 that we have saved.
+    Instruct-2507 is known by its name, as Unsloth's template has thoughts.
     """
     kind, name = model.config.model_type, str(model.config.name_or_path).lower()
     thinks = "<think>" in str(tokenizer.chat_template) and "instruct-2507" not in name
-    return "qwen2" in kind or (kind == "qwen3" and not thinks)
+    return "qwen2" in kind or (kind == "qwen3" and not thinks) or _renders_as_qwen(tokenizer)
+
+
+def _renders_as_qwen(tokenizer: Any) -> bool:
+    """Whether a tokenizer's template renders an episode as TRL's Qwen2.5 template does, so that one
+    can stand for the other. Texts of templates are not compared: TRL may write its own differently.
+    """
+    from jinja2 import TemplateError
+
+    if CALL_TAG not in str(tokenizer.chat_template):
+        return False
+    call = {"type": "function", "function": {"name": "f", "arguments": {"a": "b"}}}
+    messages = [
+        *({"role": role, "content": role} for role in ("system", "user")),
+        {"role": "assistant", "content": "", "tool_calls": [call, call]},
+        *({"role": "tool", "name": "f", "content": "c"} for _ in range(2)),
+    ]
+    tools = [{"type": "function", "function": {"name": "f", "description": "", "parameters": {}}}]
+    options = {"tools": tools, "tokenize": False, "add_generation_prompt": True}
+    try:
+        own = tokenizer.apply_chat_template(messages, **options)
+    except (TemplateError, TypeError):  # it takes no such messages
+        return False
+    template = qwen_template(short=False)
+    return own == tokenizer.apply_chat_template(messages, chat_template=template, **options)
+
+
+def qwen_template(short: bool) -> str:
+    """TRL's Qwen2.5 template, which renders the same text as Qwen3-4B-Instruct-2507's; `short`
+    prints tools in short.
+    """
+    from trl.chat_template_utils import qwen2_5_chat_template
+
+    return qwen2_5_chat_template.replace(WHOLE_SCHEMA, SHORT_SCHEMA if short else WHOLE_SCHEMA)
 
 
 def with_tool_calls(tokenizer: Any, qwen: bool = True) -> Any:
     """Make a tokenizer parse tool calls; `ValueError` for a template that TRL does not know.
 
-    `qwen` uses TRL's own Qwen2.5 template, which renders the same text as Qwen3-4B-Instruct-2507's.
-    It prints tools in short, except for the embedded model, which has learned to read them whole.
+    `qwen` uses `qwen_template`. It prints tools in short, except for the embedded model, which has
+    learned to read them whole.
     """
     from transformers import PreTrainedTokenizerFast
-    from trl.chat_template_utils import add_response_schema, qwen2_5_chat_template
+    from trl.chat_template_utils import add_response_schema
 
+    # The embedded model's and SmolLM2's class is the same; the latter's template is saved short.
+    saved_short = SHORT_SCHEMA in str(tokenizer.chat_template)
+    short = saved_short or type(tokenizer) is not PreTrainedTokenizerFast
     if qwen:
-        tokenizer.chat_template = qwen2_5_chat_template
+        tokenizer.chat_template = qwen_template(short=False)
     tokenizer = add_response_schema(tokenizer)  # TRL knows a template by its text: shorten it later
-    if qwen and type(tokenizer) is not PreTrainedTokenizerFast:
-        tokenizer.chat_template = tokenizer.chat_template.replace(WHOLE_SCHEMA, SHORT_SCHEMA)
+    if qwen:
+        tokenizer.chat_template = qwen_template(short)
     return tokenizer

@@ -223,7 +223,8 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
         except ImportError as error:
             raise ValueError(f"no unsloth here ({error}); install requirements-gpu.txt") from error
 
-        name = loading.quantised_name(config.model) if config.load_in_4bit else config.model
+        place = loading.located(config.model)
+        name = loading.quantised_name(place) if config.load_in_4bit else str(place)
         with loading.explained(name):
             model, tokenizer = FastLanguageModel.from_pretrained(
                 name,
@@ -232,6 +233,8 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
                 fast_inference=False,
                 use_exact_model_name=True,  # else its own copy is downloaded beside evaluation's
             )
+        if place != config.model:
+            model.name_or_path = config.model  # see `loading`
         # Unsloth makes the adapter itself, and ignores TRL's.
         model = FastLanguageModel.get_peft_model(
             model, **adapter, use_gradient_checkpointing="unsloth", random_state=config.seed
