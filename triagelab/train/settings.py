@@ -29,7 +29,7 @@ class TrainingConfig:
     and by the number of episodes, so the norms of gradients are small.
     """
 
-    model: str  # folder or hub name of the model to start from
+    model: str  # name (as smollm2), folder or hub name of the model to start from
     loader: Literal["transformers", "unsloth"] = "transformers"  # unsloth: NVIDIA GPUs only
     load_in_4bit: bool = False  # quantise the frozen weights
     lora_rank: Natural = 0  # of the adapter that is trained; 0 trains all weights

@@ -81,7 +81,7 @@ def train_command(
     folder: Annotated[
         Path | None, Argument(help="The run's folder, by default runs/<preset>/seed-<seed>.")
     ] = None,
-    model: Annotated[str | None, Option(help="To start from: a folder or a hub name.")] = None,
+    model: Annotated[str | None, Option(help="smollm2, or a folder or hub name.")] = None,
     preset: Annotated[
         str,
         Option(help="novice, expert (CPU); t4_starter, recommended, t4_qwen3, model_card (T4)."),
@@ -115,6 +115,7 @@ def train_command(
     an interrupted run.
     """
     from ..bench.runs import last_step
+    from ..language_models.loading import located
     from .grpo import on_this_machine, train
     from .publication import check_upload, publish_model
     from .settings import asked_config
@@ -145,8 +146,8 @@ def train_command(
         typer.echo(f"its hours ended it after {reached} of {config.steps} steps; repeat to go on")
     typer.echo(f"trained model in {made}")
     if push_to_hub:
-        # nobody else has a base in a folder
-        merged = bool(config.lora_rank) and Path(config.model).is_dir()
+        # no hub has a base in a folder
+        merged = bool(config.lora_rank) and Path(located(config.model)).is_dir()
         typer.echo(f"published at {publish_model(run, push_to_hub, merged=merged)}")
 
 
