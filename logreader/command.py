@@ -35,7 +35,9 @@ def triage_command(
         str, typer.Option(help="When the trouble began, for --metrics; else in the last 3 samples.")
     ] = "",
     policy: Annotated[str, typer.Option(help="Ask a scripted policy too: trace, loudest.")] = "",
-    model: Annotated[str, typer.Option(help="Ask a model too: agent, smollm2, folder or hub name.")] = "",
+    model: Annotated[
+        str, typer.Option(help="Ask a model too: agent, smollm2, folder or hub name.")
+    ] = "",
     endpoint: Annotated[str, typer.Option(help="Ask a model at an OpenAI-like server too.")] = "",
     endpoint_model: Annotated[str, typer.Option(help="Its name; key: OPENAI_API_KEY.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,

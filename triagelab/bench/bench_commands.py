@@ -31,7 +31,9 @@ def evaluate_command(
         list[str] | None,
         Option(help="A script, as trace (a wrong name lists all), or a rule of docs/real.md."),
     ] = None,
-    model: Annotated[list[str] | None, Option(help="agent, base, smollm2, a folder or hub name.")] = None,
+    model: Annotated[
+        list[str] | None, Option(help="agent, base, smollm2, a folder or hub name.")
+    ] = None,
     adapter: Annotated[Path | None, Option(help="LoRA adapter of the one --model.")] = None,
     load_in_4bit: Annotated[
         bool, Option("--load-in-4bit", help="Models in 4 bit, on an NVIDIA GPU.")

@@ -25,8 +25,9 @@ def weights_file() -> Path:
         files = distribution(PACKAGE).files or []
     except PackageNotFoundError:
         raise ValueError(f"{SMOLLM2} needs the package {PACKAGE}; {INSTALL}") from None
-    found = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
-    if len(found) != 1 or not found[0].is_file():
+    weights = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
+    found = [path for path in weights if path.is_file()]
+    if len(found) != 1:
         raise ValueError(f"{PACKAGE} has {len(found)} files of weights, not one; {INSTALL} again")
     return found[0]
 

@@ -151,7 +151,7 @@ def test_what_got_worse_is_told_and_results_of_other_weights_are_refused(run):
 
 
 def test_an_adapter_of_a_base_here_is_merged_or_refused(adapter, tiny_base):
-    with pytest.raises(ValueError, match="that no hub has, .*; publish it --merged"):
+    with pytest.raises(ValueError, match=r"that no hub has, .*; publish it --merged"):
         write_model(adapter, NAME)
     folder = write_model(adapter, NAME, merged=True)
     assert not list(folder.glob("adapter*"))

