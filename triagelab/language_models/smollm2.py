@@ -7,6 +7,7 @@ into a folder of plain 32-bit weights that loads like any other. The folder is i
 
 import hashlib
 import shutil
+import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,7 +50,8 @@ def converted() -> Path:
         raise ValueError(f"to convert {SMOLLM2} needs the package gguf; {INSTALL}")
     with FileLock(f"{folder}.lock"):  # who comes second waits
         if not folder.exists():
-            print(f"converting {SMOLLM2} once, in a minute or two, into {folder}")
+            told = f"converting {SMOLLM2} once, in a minute or two, into {folder}"
+            print(told, file=sys.stderr)  # what a command prints may be JSON
             partial = folder.with_suffix(".partial")
             shutil.rmtree(partial, ignore_errors=True)  # of a conversion that was interrupted
             _convert(source, partial)
