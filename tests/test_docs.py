@@ -89,7 +89,7 @@ def check_command(words, url):
             done = CliRunner().invoke(app, [*words, *short])
             assert done.exit_code == 0, f"{shlex.join(words)}: {done.output}"
     elif words[0] == "make":
-        targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+        targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.M))
         named = [word for word in words[1:] if "=" not in word]
         assert set(named) <= targets, f"no target in {named}"
     elif words[0] in ("python", ".venv/bin/python", ".venv/bin/pytest", ".venv/bin/pre-commit"):

@@ -208,7 +208,7 @@ def test_digits_are_read_one_by_one(folder):
 
 def test_tools_are_in_the_prompt_in_short(folder):
     _, tokenizer, protocol = load_player("smollm2")
-    assert protocol is NATIVE
+    assert protocol is NATIVE and load_agent("smollm2").grammar is not None
     text = tokenizer.apply_chat_template(
         opening_messages("logs"), tools=tool_schemas(), tokenize=False
     )
