@@ -60,7 +60,7 @@ serve: $(READY_SERVER)  ## the OpenEnv server on http://127.0.0.1:8000, for this
 
 .PHONY: version
 version:
-	$(if $(wildcard $(RUN)),$(SAME_PYTHON))
+	$(if $(wildcard $(RUN)),$(SAME_PYTHON),@$(PYTHON) -c "import sys; print('Python', sys.version)")
 
 PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -83,7 +83,7 @@ VERSIONS := 3.11 3.13
 test-notebooks: $(VERSIONS:%=test-notebooks-%)  ## all notebooks at tiny size, on Python 3.11 and 3.13 (25 min)
 
 test-notebooks-%:
-	scripts/notebooks.sh $*
+	@scripts/notebooks.sh $*
 
 test-slow: setup  ## real training, and the package in a fresh environment (20 min)
 	$(RUN) -m pytest -q -m slow tests
@@ -139,4 +139,4 @@ notebooks: setup  ## execute the CPU notebooks in place, after `make demo` (15 m
 	  --ExecutePreprocessor.store_widget_state=False $(filter-out notebooks/08%,$(wildcard notebooks/*.ipynb))
 
 clean:  ## remove the environment, runs and builds
-	rm -rf $(VENV) runs build dist
+	rm -rf $(VENV) .venv-* runs build dist
