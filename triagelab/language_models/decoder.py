@@ -2,10 +2,12 @@
 
 `transformers` generates turn by turn, and reads the whole conversation again each time. Here equal
 openings are read once, and a conversation that has ended a turn is answered, together with a few
-others, while the rest still write.
+others, while the rest still write. What a grammar forces is read in one pass, together with the
+token chosen before it.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -20,7 +22,7 @@ from .grammar import Turn, masked
 
 TOGETHER = 0.25  # share of the open conversations that must wait before their answers are read
 CROWDED = 0.75  # finished rows are dropped when the share of open ones is below this
-PADDED = 1.5  # longest answer that is read in a batch, as a multiple of the shortest
+PADDED = 64  # most tokens of padding that are read to save a pass
 ROOM = 128  # tokens by which the memory for keys and values grows
 
 # Takes a conversation's number and the ids of the turn it has just ended (with its end, unless it
@@ -69,13 +71,27 @@ AttentionInterface.register(FOLDED, folded_attention)
 AttentionMaskInterface.register(FOLDED, sdpa_mask)
 
 
-def _of_like_length(waiting: dict[int, list[int]]) -> list[list[int]]:
-    """Group the waiting rows into batches of similar length (see `PADDED`)."""
-    batches: list[list[int]] = []
-    for row in sorted(waiting, key=lambda row: len(waiting[row])):
-        if not batches or len(waiting[row]) > PADDED * len(waiting[batches[-1][0]]):
+@dataclass(eq=False)
+class Row:
+    """A row of the batch, with the conversation that it holds."""
+
+    seat: int  # the conversation's number
+    place: int  # the row's number
+    turn: list[int] = field(default_factory=list)  # ids of its turn so far
+    forced: list[int] = field(default_factory=list)  # ids that the grammar forces to come next
+    unread: list[int] = field(default_factory=list)  # ids to read before the next choice
+    over: bool = False
+
+
+def _of_like_length(rows: list[Row]) -> list[list[Row]]:
+    """Group rows into batches by the length of what they are to read (see `PADDED`)."""
+    batches: list[list[Row]] = []
+    longest = 0
+    for row in sorted(rows, key=lambda row: len(row.unread)):
+        if not batches or (len(row.unread) - longest) * len(batches[-1]) > PADDED:
             batches.append([])
         batches[-1].append(row)
+        longest = len(row.unread)
     return batches
 
 
@@ -151,56 +167,74 @@ class Writer:
         `grammars` say what each may write in its turn; `answer` replaces them for the next turn.
         """
         self._cache = KeptCache()
-        logits = self._read_prompts(prompts)
+        self._logits = self._read_prompts(prompts)  # after the last token that each row has read
         self._length = torch.tensor([len(ids) for ids in prompts], device=self.device)
-        turns: list[list[int]] = [[] for _ in prompts]
-        seats = list(range(len(prompts)))  # the conversation that each row holds
-        waiting: dict[int, list[int]] = {}  # row to the ids it is to read
-        writing = list(range(len(prompts)))  # rows that `logits` are of
-        over: set[int] = set()
+        self._rows = [Row(i, i) for i in range(len(prompts))]
+
+        def read_later(row: Row, ids: list[int]) -> None:
+            row.forced = grammars[row.seat].forced() if grammars else []
+            row.unread += [*ids, *row.forced]
+
+        for row in self._rows:
+            read_later(row, [])
+        writing = self._rows
+        waiting: dict[Row, list[int]] = {}  # rows that have ended a turn, and what they then read
         while True:
-            drawn = [streams[seats[row]].random() for row in writing] if streams else None
-            if grammars:
-                logits = masked(logits, [grammars[seats[row]].next() for row in writing])
-            tokens = self._choose(logits, drawn)
-            fed: list[int] = []
-            for row, token in zip(writing, tokens, strict=True):
-                turn = turns[seats[row]]
-                turn.append(token)
-                if grammars:
-                    grammars[seats[row]].add(token)
-                if token != self.eos and len(turn) < self.turn_tokens:
+            # Forced tokens take part one by one: they use up a draw each, and the order in which
+            # rows get torch's draws is that in which they write.
+            drawn = [streams[row.seat].random() for row in writing] if streams else None
+            if any(row.unread and not row.forced for row in writing):
+                unread = [row for row in writing if row.unread]
+                self._read([row for row in unread if not self._ends(row.turn + row.forced)])
+            fed: list[Row] = []
+            for row, token in zip(writing, self._next(writing, drawn, grammars), strict=True):
+                row.turn.append(token)
+                if row.forced:
+                    row.forced.pop(0)
+                else:
+                    if grammars:
+                        grammars[row.seat].add(token)
+                    read_later(row, [token])
+                if not self._ends(row.turn):
                     fed.append(row)
                     continue
-                then = answer(seats[row], turn)
-                turns[seats[row]] = []
-                if then is None:
-                    over.add(row)
-                else:  # the last token of the turn has not been read yet
-                    waiting[row] = [token, *then]
+                then = answer(row.seat, row.turn)
+                row.turn, row.over = [], then is None
+                if then is not None:
+                    waiting[row] = then
 
-            still_open = len(seats) - len(over)
+            still_open = sum(not row.over for row in self._rows)
             if not still_open:
                 return
-            if still_open < CROWDED * len(seats):
-                stay = [row for row in range(len(seats)) if row not in over]
-                now = {row: place for place, row in enumerate(stay)}
-                self._cache.keep(torch.tensor(stay, device=self.device))
-                self._length = self._length[stay]
-                seats = [seats[row] for row in stay]
-                waiting = {now[row]: ids for row, ids in waiting.items()}
-                fed, over = [now[row] for row in fed], set()
-
-            writing, parts = [], []
-            if fed:
-                parts.append(self._next(fed, [turns[seats[row]][-1] for row in fed]))
-                writing += fed
+            if still_open < CROWDED * len(self._rows):
+                self._drop_finished()
+            writing = fed
             if waiting and (not fed or len(waiting) >= TOGETHER * still_open):
-                for alike in _of_like_length(waiting):
-                    parts.append(self._read(alike, [waiting[row] for row in alike]))
-                    writing += alike
+                writing = fed + sorted(waiting, key=lambda row: len(waiting[row]))
+                for row, ids in waiting.items():
+                    read_later(row, ids)
                 waiting = {}
-            logits = torch.cat(parts)
+
+    def _ends(self, turn: list[int]) -> bool:
+        return turn[-1:] == [self.eos] or len(turn) >= self.turn_tokens
+
+    def _next(
+        self, rows: list[Row], drawn: Sequence[float] | None, grammars: Sequence[Turn]
+    ) -> list[int]:
+        """The next token of each row."""
+        tokens = [row.forced[0] if row.forced else self.eos for row in rows]
+        asked = [at for at, row in enumerate(rows) if not row.forced]
+        if self.temperature and drawn is None:  # torch makes a draw for forced tokens, too
+            asked = list(range(len(rows)))
+        if asked:
+            logits = self._logits[[rows[at].place for at in asked]]
+            if grammars:
+                allowed = [rows[at].forced[:1] or grammars[rows[at].seat].allowed[-1] for at in asked]
+                logits = masked(logits, allowed)
+            chosen = self._choose(logits, [drawn[at] for at in asked] if drawn else None)
+            for at, token in zip(asked, chosen, strict=True):
+                tokens[at] = token
+        return tokens
 
     def _choose(self, logits: Tensor, drawn: Sequence[float] | None) -> list[int]:
         """Choose the next token of each row of `logits`, by a uniform draw each, or by torch's."""
@@ -224,27 +258,32 @@ class Writer:
         self._cache.keep(torch.tensor(rows, device=self.device))
         return logits[rows]
 
-    def _read(self, rows: list[int], tokens: list[list[int]]) -> Tensor:
-        """Logits after reading `tokens` in these rows."""
-        ids, lengths = self._padded(tokens)
-        at = torch.tensor(rows, device=self.device)
-        before = self._length[at]
-        positions = before[:, None] + torch.arange(ids.shape[1], device=self.device)
-        self._cache.rows = at
-        logits = self._forward(ids, positions, lengths)
-        self._length[at] = before + lengths
-        return logits
+    def _read(self, rows: list[Row]) -> None:
+        """Read what is unread in these rows, and keep the logits after it."""
+        for alike in _of_like_length(rows):
+            reading = set(alike)
+            idle = len(self._rows) - len(alike)
+            # If all rows take part, none is copied; what the others get is overwritten later.
+            every = idle * len(alike[-1].unread) <= PADDED
+            part = self._rows if every else alike
+            ids, lengths = self._padded([row.unread if row in reading else [] for row in part])
+            at = torch.tensor([row.place for row in part], device=self.device)
+            positions = self._length[at, None] + torch.arange(ids.shape[1], device=self.device)
+            self._cache.rows = None if every else at
+            logits = self._forward(ids, positions, lengths)
+            self._logits[at[lengths > 0]] = logits
+            self._length[at] += lengths
+            for row in alike:
+                row.unread = []
 
-    def _next(self, rows: list[int], tokens: list[int]) -> Tensor:
-        """Logits after one more token in each of these rows."""
-        # All rows take part, which saves copying; what the others get is overwritten later.
-        at = torch.tensor(rows, device=self.device)
-        ids = torch.full((len(self._length), 1), self.eos, device=self.device)
-        ids[at, 0] = torch.tensor(tokens, device=self.device)
-        self._cache.rows = None
-        logits = self._forward(ids, self._length[:, None].clone(), torch.ones_like(self._length))
-        self._length[at] += 1
-        return logits[at]
+    def _drop_finished(self) -> None:
+        """Drop the rows whose conversations are over."""
+        self._rows = [row for row in self._rows if not row.over]
+        stay = torch.tensor([row.place for row in self._rows], device=self.device)
+        self._cache.keep(stay)
+        self._length, self._logits = self._length[stay], self._logits[stay]
+        for place, row in enumerate(self._rows):
+            row.place = place
 
     def _padded(self, tokens: list[list[int]]) -> tuple[Tensor, Tensor]:
         """Ids of shape (rows, longest), padded on the right, and the lengths."""
@@ -254,7 +293,7 @@ class Writer:
         return torch.tensor(ids, device=self.device), lengths
 
     def _forward(self, ids: Tensor, positions: Tensor, lengths: Tensor) -> Tensor:
-        """Logits at the last real token of each row."""
+        """Logits at the last token of each row that reads any."""
         self._cache.positions = positions
         self._cache.seen = int(positions.max()) + 1
         mask = torch.arange(self._cache.seen, device=self.device) <= positions[:, None, :, None]
@@ -265,5 +304,6 @@ class Writer:
             past_key_values=self._cache,
             use_cache=True,
         )
-        hidden = out.last_hidden_state[torch.arange(len(ids), device=self.device), lengths - 1]
+        reading = lengths.nonzero()[:, 0]
+        hidden = out.last_hidden_state[reading, lengths[reading] - 1]
         return self.model.get_output_embeddings()(hidden)

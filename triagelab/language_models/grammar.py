@@ -131,7 +131,8 @@ def writes_as_qwen(tokenizer: Any) -> bool:
 
 
 class Turn:
-    """One turn being written: `next` says which tokens may come, `add` takes the one that came.
+    """One turn being written: `next` says which tokens may come, `add` takes the one that came, and
+    `forced` adds those that can come alone.
 
     Attributes:
         allowed: what `next` has returned, for each token.
@@ -165,13 +166,23 @@ class Turn:
 
     def add(self, token: int) -> None:
         """Advance by a token that was allowed."""
-        self.left -= 1
+        self.left = 0 if token == self.grammar.end else self.left - 1
         if self._place is None:
             self._place = self.calls.next.get(token)  # None for text and the end
         else:
             self._place = self._place.next.get(token, self.calls)  # after `between` or the end
         if self._place is not None and not self._place.next:
             self.steps -= 1
+
+    def forced(self) -> list[int]:
+        """Add and return all tokens up to the next choice, or to the turn's end. What can be chosen
+        from is then the last of `allowed`.
+        """
+        run: list[int] = []
+        while self.left and len(found := self.next()) == 1:
+            run.append(int(found[0]))
+            self.add(run[-1])
+        return run
 
     def _fitting(self, room: int) -> list[int]:
         """First tokens after which every call fits into `room` tokens."""
