@@ -221,15 +221,16 @@ class Writer:
     def _next(
         self, rows: list[Row], drawn: Sequence[float] | None, grammars: Sequence[Turn]
     ) -> list[int]:
-        """The next token of each row."""
+        """The next token of each row: the one that is forced, or one that is chosen."""
         tokens = [row.forced[0] if row.forced else self.eos for row in rows]
-        asked = [at for at, row in enumerate(rows) if not row.forced]
-        if self.temperature and drawn is None:  # torch makes a draw for forced tokens, too
-            asked = list(range(len(rows)))
+        # Torch makes its draws for all rows at once.
+        every = self.temperature and drawn is None
+        asked = [at for at, row in enumerate(rows) if every or not row.forced]
         if asked:
-            logits = self._logits[[rows[at].place for at in asked]]
+            writing = [rows[at] for at in asked]
+            logits = self._logits[[row.place for row in writing]]
             if grammars:
-                allowed = [rows[at].forced[:1] or grammars[rows[at].seat].allowed[-1] for at in asked]
+                allowed = [row.forced[:1] or grammars[row.seat].allowed[-1] for row in writing]
                 logits = masked(logits, allowed)
             chosen = self._choose(logits, [drawn[at] for at in asked] if drawn else None)
             for at, token in zip(asked, chosen, strict=True):

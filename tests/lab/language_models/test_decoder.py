@@ -4,14 +4,17 @@ from random import Random
 
 import pytest
 import torch
+from gpu import qwen_tokenizer
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession
 from triagelab.language_models.decoder import Writer
+from triagelab.language_models.grammar import Turn
 from triagelab.language_models.language_models import LanguageModelPolicy
-from triagelab.language_models.loading import load_language_model
+from triagelab.language_models.loading import load_language_model, with_tool_calls
 
 QUESTION = Action("request_more_logs", ("user-db",))
 
@@ -51,6 +54,57 @@ def test_kept_keys_and_values_predict_what_the_whole_conversation_read_anew_does
         chosen = logits[shown].gather(1, torch.tensor(ids)[1:][shown, None])[:, 0]
         # the likeliest, but for rounding where two are as likely
         assert torch.allclose(chosen, logits[shown].max(1).values, atol=1e-3)
+
+
+@pytest.fixture(scope="module", params=["embedded", "qwen"])
+def random_model(request, tiny_base):
+    """A model that says anything, with calls of some five tokens or of some thirty."""
+    if request.param == "embedded":
+        return load_language_model(tiny_base)
+    tokenizer = with_tool_calls(qwen_tokenizer())
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2}
+    sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.3}
+    torch.manual_seed(0)
+    return LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **sizes)).eval(), tokenizer
+
+
+@pytest.mark.parametrize("temperature, streams", [(0.0, False), (1.5, True), (1.5, False)])
+def test_what_is_forced_is_read_in_one_pass_and_changes_no_token(
+    temperature, streams, random_model, monkeypatch
+):
+    # The reference writes and reads each token by itself. The state of torch's random numbers says
+    # that as many were drawn.
+    model, tokenizer = random_model
+    policy = LanguageModelPolicy(
+        model, tokenizer, name="x", temperature=temperature, constrained=True
+    )
+    policy.grammar.writes_text = False  # an untrained model would write little else
+    passes = []
+    hook = model.base_model.register_forward_pre_hook(lambda *_: passes.append(1))
+
+    def written(seed):
+        torch.manual_seed(seed)
+        draws = [Random(f"{seed} {i}") for i in range(10)] if streams else None
+        passes.clear()
+        found = policy.converse(sessions(5), draws)
+        return [(one.ids, one.own, one.allowed) for one in found], len(passes), torch.rand(1)
+
+    def only_looks(self):
+        if self.left:
+            self.next()
+        return []
+
+    lengths = []
+    for seed in range(3 if temperature else 1):
+        conversations, count, drawn = written(seed)
+        with monkeypatch.context() as patch:
+            patch.setattr(Turn, "forced", only_looks)
+            slowly, slow_count, slowly_drawn = written(seed)
+        assert conversations == slowly and drawn == slowly_drawn and count < slow_count
+        lengths += [len(ids) for ids, _, _ in conversations]
+        assert all(sum(own) == len(allowed) for _, own, allowed in conversations)
+    assert len(set(lengths)) > 1 and max(lengths) > 100  # of several turns
+    hook.remove()
 
 
 def sampled(policy, batch, attempt=0):
