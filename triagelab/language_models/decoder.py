@@ -1,13 +1,14 @@
 """Continuous batching: one model writes many conversations at once, and caches keys and values.
 
-`transformers` generates turn by turn, and reads the whole conversation again each time. Here equal
-openings are read once, and a conversation that has ended a turn is answered, together with a few
-others, while the rest still write. What a grammar forces is read in one pass, together with the
-token chosen before it.
+`transformers` generates turn by turn, and reads the whole conversation again each time. Here what
+all conversations begin with is read once, and one that has ended a turn is answered, together with
+a few others, while the rest still write. What a grammar forces is read in one pass, together with
+the token chosen before it.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from random import Random
 from typing import Any
 
@@ -22,7 +23,7 @@ from .grammar import Turn, masked
 
 TOGETHER = 0.25  # share of the open conversations that must wait before their answers are read
 CROWDED = 0.75  # finished rows are dropped when the share of open ones is below this
-PADDED = 64  # most tokens of padding that are read to save a pass
+PADDED = 64  # most tokens that are read in vain, or twice, to save a pass
 ROOM = 128  # tokens by which the memory for keys and values grows
 
 # Takes a conversation's number and the ids of the turn it has just ended (with its end, unless it
@@ -249,15 +250,27 @@ class Writer:
         found = torch.searchsorted(up_to, places * up_to[:, -1:], right=True)
         return found[:, 0].clamp(max=shares.shape[1] - 1).tolist()
 
-    def _read_prompts(self, prompts: Sequence[Sequence[int]]) -> Tensor:
-        """Logits after each prompt. Equal ones are read once."""
+    def _read_prompts(self, prompts: Sequence[list[int]]) -> Tensor:
+        """Logits after each prompt. Equal ones are read once, and so is what all begin with."""
         numbers: dict[tuple[int, ...], int] = {}
         rows = [numbers.setdefault(tuple(prompt), len(numbers)) for prompt in prompts]
-        ids, lengths = self._padded([list(prompt) for prompt in numbers])
-        positions = torch.arange(ids.shape[1], device=self.device).expand_as(ids)
-        logits = self._forward(ids, positions, lengths)
+        different = [list(prompt) for prompt in numbers]
+        columns = zip(*(ids[:-1] for ids in different), strict=False)  # each row reads its last id
+        shared = sum(1 for _ in takewhile(lambda column: len({*column}) == 1, columns))
+        if shared * (len(different) - 1) > PADDED:  # that is worth a pass
+            self._read_from(0, [different[0][:shared]])
+            self._cache.keep(torch.zeros(len(different), dtype=torch.long, device=self.device))
+        else:
+            shared = 0
+        logits = self._read_from(shared, [ids[shared:] for ids in different])
         self._cache.keep(torch.tensor(rows, device=self.device))
         return logits[rows]
+
+    def _read_from(self, start: int, tokens: list[list[int]]) -> Tensor:
+        """Logits after reading these tokens, one list per row, from this position on."""
+        ids, lengths = self._padded(tokens)
+        positions = start + torch.arange(ids.shape[1], device=self.device).expand_as(ids)
+        return self._forward(ids, positions, lengths)
 
     def _read(self, rows: list[Row]) -> None:
         """Read what is unread in these rows, and keep the logits after it."""

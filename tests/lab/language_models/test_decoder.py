@@ -107,6 +107,27 @@ def test_what_is_forced_is_read_in_one_pass_and_changes_no_token(
     hook.remove()
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.5])
+def test_what_all_prompts_begin_with_is_read_once_and_changes_no_token(temperature, random_model):
+    model, tokenizer = random_model
+    policy = LanguageModelPolicy(
+        model, tokenizer, name="x", temperature=temperature, turn_tokens=40, constrained=True
+    )
+    shapes = []
+    hook = model.base_model.register_forward_pre_hook(
+        lambda module, args, given: shapes.append(given["input_ids"].shape), with_kwargs=True
+    )
+    together = policy.converse(sessions(3), [Random(i) for i in range(6)])
+    hook.remove()
+    (first, shared), (rows, rest) = shapes[:2]
+    lengths = [len(one.prompt) for one in together]
+    assert first == 1 and rows == 6 and max(lengths) == shared + rest
+    assert shared > 20 and min(lengths) < max(lengths)
+    for i, one in enumerate(together):
+        (alone,) = policy.converse([sessions(3)[i]], [Random(i)])  # reads its prompt in one pass
+        assert alone.ids == one.ids
+
+
 def sampled(policy, batch, attempt=0):
     opened = [Episode.open("single_crash", "train", index) for index in range(6)]
     return [list(one.messages) for one in policy.play_each(opened, batch, attempt)]
