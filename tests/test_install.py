@@ -5,11 +5,13 @@ that needs a package index; slow.
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 import venv
 from pathlib import Path
 
 import pytest
+from helpers import free_port
 
 ROOT = Path(__file__).parents[1]
 # Of the extras or of requirements.txt. What OpenEnv brings, such as numpy, is not listed.
@@ -20,7 +22,17 @@ import logtriage.client, logtriage.adapters.remote, logtriage.server.app
 from logtriage.environment import TriageEnvironment
 env = TriageEnvironment()
 assert "api-gateway" in env.reset().text and "<svg" in env.render_web({})
+"""
+REAL = """
 assert env.reset(task="real", split="petshop", index=0).text
+"""
+NOT_INSTALLED = """
+try:
+    env.reset(task="real")
+except ValueError as error:
+    assert "pip install" in str(error)
+else:
+    raise AssertionError("real incidents are in another package")
 """
 
 
@@ -31,7 +43,7 @@ def test_the_package_plays_and_serves_without_what_it_does_not_install():
     # OpenEnv is imported without gradio, which is left to others.
     gradio = "from importlib.util import find_spec\n"
     gradio += "assert 'gradio' not in sys.modules and find_spec('gradio')"
-    subprocess.run([sys.executable, "-c", f"{block}\n{USE}\n{gradio}"], check=True, cwd=ROOT)
+    subprocess.run([sys.executable, "-c", f"{block}\n{USE}{REAL}\n{gradio}"], check=True, cwd=ROOT)
 
 
 @pytest.mark.slow
@@ -50,9 +62,20 @@ def test_the_package_alone_plays_and_serves_without_torch(tmp_path, light):
         subprocess.run([*install, "--no-deps", openenv, folder], **quiet)
     else:
         subprocess.run([*install, folder], **quiet)
-    alone = f"import importlib.util\nassert not importlib.util.find_spec('torch')\n{USE}"
+    alone = (
+        f"import importlib.util\nassert not importlib.util.find_spec('torch')\n{USE}{NOT_INSTALLED}"
+    )
     alone += f"assert {str(ROOT)!r} not in logtriage.__file__"
     subprocess.run([python, "-c", alone], **quiet)
-    command = [tmp_path / "bin" / "server", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, **quiet)
-    assert "--sessions" in done.stdout and sys.prefix not in done.stdout
+    port = free_port()
+    command = [tmp_path / "bin" / "server", "--port", str(port)]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as server:
+        assert f"http://127.0.0.1:{port}/web" in server.stdout.readline()
+        oracle = [python, folder / "validation" / "oracle.py", f"http://127.0.0.1:{port}"]
+        for _ in range(50):  # what is said comes just before what is served
+            done = subprocess.run(oracle, cwd=tmp_path, capture_output=True, text=True)
+            if done.returncode == 0:
+                break
+            time.sleep(0.2)
+        server.terminate()
+    assert float(done.stdout) == 1.0, done.stderr
