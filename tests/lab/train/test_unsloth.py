@@ -71,7 +71,7 @@ def python(tmp_path_factory):
 
 def train_with_unsloth(python, base, folder):
     """A run on Unsloth's trainer, in a process of its own, whose words are shown when it fails."""
-    script = ROOT / "tests" / "train" / "unsloth_on_cpu.py"
+    script = Path(__file__).with_name("unsloth_on_cpu.py")
     run = subprocess.run(
         [python, script, base, folder, json.dumps(SMALL)],
         cwd=folder.parent,
