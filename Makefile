@@ -7,7 +7,8 @@ READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 READY_SERVER := $(VENV)/.ready-server
 # Most of what is installed is never imported, so compiling it all would only take time.
-INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile
+PIP := -m pip install --quiet --disable-pip-version-check --no-compile
+INSTALL := $(RUN) $(PIP)
 PACKAGES := logtriage triagelab logreader
 PROJECTS := $(PACKAGES:%=%/pyproject.toml)
 # An environment keeps the version of Python that it was made with, whatever is asked for later.
@@ -73,8 +74,8 @@ test-core:  ## the small module and its tests alone, from the last commit, in an
 	rm -rf $(CORE) && mkdir -p $(CORE)
 	git archive HEAD logtriage tests/core | tar -x -C $(CORE)
 	$(PYTHON) -m venv $(CORE)/venv
-	$(CORE)/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile "pip>=26"
-	$(CORE)/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt \
+	$(CORE)/venv/bin/python $(PIP) "pip>=26"
+	$(CORE)/venv/bin/python $(PIP) --constraint constraints.txt \
 	  "$(CURDIR)/$(CORE)/logtriage[inspect,verifiers]" pytest pytest-xdist hypothesis requests playwright fastmcp
 	cd $(CORE) && CI=true PYTHONSAFEPATH=1 venv/bin/python $(PYTEST) -m "not slow" tests/core
 

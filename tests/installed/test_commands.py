@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -71,11 +72,7 @@ def test_a_log_is_read(folder):
 
 
 def test_a_model_is_trained_evaluated_and_published(folder):
-    base = Path(triagelab.__file__).parent / "agent" / "base"
-    built = folder / "built"
-    built.mkdir()
-    for file in base.iterdir():
-        (built / file.name).write_bytes(file.read_bytes())
+    shutil.copytree(Path(triagelab.__file__).parent / "agent" / "base", folder / "built")
     run(folder, "train", "run", "--preset", "novice", "--model", "built", *TINY)
     run(folder, "evaluate-run", "run", "--episodes", 2)
     run(folder, "publish-model", "run", "you/agent", "--dry-run")
