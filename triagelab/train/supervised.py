@@ -5,6 +5,7 @@ adapter imitates a script on incidents of `train`, in the model's own chat templ
 how to call tools, but also what to look for: such a run is SFT, then RL; its results must say so.
 """
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
@@ -37,10 +38,21 @@ OBSERVED, OBSERVED_WEIGHT = 0.25, 0.4
 ADAM_SHARE = 0.2  # AdamW's learning rate, as a share of Muon's
 
 
+# What is equal in all calls of a kind, in Qwen's template.
+FIXED = re.compile(
+    r'<tool_call>\n\{"name": "|", "arguments": \{(?:"\w+": ")?|", "\w+": "|"?\}\}\n</tool_call>'
+)
+
+
 def encode(
-    tokenizer: Any, messages: list[Message], schemas: list[dict[str, Any]] | None
+    tokenizer: Any,
+    messages: list[Message],
+    schemas: list[dict[str, Any]] | None,
+    fixed_weight: float | None = None,
 ) -> Example:
-    """Token ids of a conversation, and which the assistant wrote, its ends of turns included."""
+    """Token ids of a conversation, and which the assistant wrote, its ends of turns included.
+    With a `fixed_weight`, these are its targets, and a token that all calls have has this weight.
+    """
     text = tokenizer.apply_chat_template(messages, tools=schemas, tokenize=False)
     spans, at = [], 0  # of the characters that the assistant wrote, as (first, after the last)
     opening, closing = "<|im_start|>assistant\n", "<|im_end|>"
@@ -49,7 +61,16 @@ def encode(
         spans.append((start + len(opening), at))
     encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
     own = [any(low <= left < high for low, high in spans) for left, _ in encoded["offset_mapping"]]
-    return Example(encoded["input_ids"], own)
+    ids = encoded["input_ids"]
+    if fixed_weight is None:
+        return Example(ids, own)
+    fixed = {at for match in FIXED.finditer(text) for at in range(*match.span())}
+    targets = [
+        (at, ids[at], fixed_weight if left in fixed else 1.0)
+        for at, (left, _) in enumerate(encoded["offset_mapping"])
+        if own[at]
+    ]
+    return Example(ids, own, targets)
 
 
 def batches(examples: list[Example], random: Random) -> list[list[Example]]:

@@ -1,0 +1,305 @@
+"""The base of a pretrained language model: an adapter that imitates what the embedded base learns.
+
+The lessons are those of `drills`: first drills alone, then episodes of the novice, or of the expert,
+with some drills among them. The learning rate is constant, and the base is the moving average of
+the adapter as it learns. So training has no planned end: it goes on until two evaluations on a slice
+of `train` are nearly equal, or to a number of examples, and later from there.
+"""
+
+import json
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import takewhile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tqdm import tqdm
+
+from logtriage.play.episode import Episode, final_score
+from logtriage.play.tools import tool_schemas
+from logtriage.world.incidents import sample_incident
+from logtriage.world.tasks import TASKS
+
+from ..bench.runs import environment_record, locked, write_text
+from ..language_models.language_models import LanguageModelPolicy
+from .drills import TUNING_INDEX, drill, expert_episode, novice_episode
+from .grpo import load_to_train
+from .settings import TrainingConfig
+from .supervised import Example, encode
+
+RATE = 1e-3  # of AdamW; as usual for adapters of this rank, which see few examples
+BATCH = 4  # examples per update: with few of them, many small steps learn more than few large ones
+POOL = 64  # examples from one checkpoint to the next; batches are made of them by length
+FIRST_DRILLS = 10  # pools with drills alone
+DRILLS_AMONG = 16  # drills of each pool after that
+# Longer examples are left out: drills, and openings of episodes with their 858 tokens of system
+# prompt and tools. They are those of large call graphs, and take most of the time.
+LONGEST_DRILL, LONGEST_OPENING = 650, 1250  # tokens
+# The weight of a token that every call has; others that the assistant wrote have 1. Two of the 34
+# tokens of a call are choices, and the rest would drown them.
+FIXED_WEIGHT = 0.1
+TURN_TOKENS = 192  # of a turn: five calls on a deep call graph
+AVERAGED = 0.99  # share of the moving average that a step keeps
+EVALUATED, EVERY = 20, 6  # incidents of each task that are played, after so many pools
+ENOUGH = 0.01  # evaluations differ by less when the base has learned what it will learn
+
+
+class Lessons:
+    """A pool of examples for each number, always the same."""
+
+    def __init__(self, tokenizer: Any, expert: bool, seed: int) -> None:
+        self.tokenizer, self.seed, self.schemas = tokenizer, seed, tool_schemas()
+        self.episode = expert_episode if expert else novice_episode
+        # What all conversations with tools begin with: it is read once for a batch.
+        pairs = zip(self._episode(0).ids, self._episode(1).ids, strict=False)
+        self.shared = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
+
+    def batches(self, pool: int) -> list[list[Example]]:
+        """The batches of a pool."""
+        drills = POOL if pool < FIRST_DRILLS else DRILLS_AMONG
+        later = max(0, pool - FIRST_DRILLS)
+        first_drill = POOL * min(pool, FIRST_DRILLS) + DRILLS_AMONG * later
+        first_episode = (POOL - DRILLS_AMONG) * later
+        random = Random(f"imitation/{self.seed}/{pool}")
+        read = [self._drill(first_drill + i) for i in range(drills)]
+        played = [self._episode(first_episode + i) for i in range(POOL - drills)]
+        examples = [one for one in read if len(one.ids) <= LONGEST_DRILL]
+        examples += [one for one in played if one.own.index(True) <= LONGEST_OPENING]
+        random.shuffle(examples)
+        return [examples[i : i + BATCH] for i in range(0, len(examples), BATCH)]
+
+    def start_of(self, ids: list[int]) -> int:
+        """How many tokens of a conversation are those that all with tools begin with."""
+        return len(self.shared) if ids[: len(self.shared)] == self.shared else 0
+
+    def _drill(self, index: int) -> Example:
+        return encode(self.tokenizer, drill(index), None, FIXED_WEIGHT)
+
+    def _episode(self, index: int) -> Example:
+        return encode(self.tokenizer, self.episode(index), self.schemas, FIXED_WEIGHT)
+
+
+class Imitator:
+    """A model whose adapter learns, with all that it takes to go on from a checkpoint."""
+
+    def __init__(self, model: Any, tokenizer: Any, lessons: Lessons) -> None:
+        import torch
+
+        from ..language_models.decoder import FOLDED, without_adapter
+
+        self.model, self.tokenizer, self.lessons = model, tokenizer, lessons
+        self.inner = without_adapter(model)
+        if self.inner.device.type == "cpu":
+            self.inner.set_attn_implementation(FOLDED)
+        self.weights = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        self.average = {name: weight.detach().clone() for name, weight in self.weights.items()}
+        self.optimizer = torch.optim.AdamW(
+            self.weights.values(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.0
+        )
+        self.pool, self.steps, self.seconds = 0, 0, 0.0
+        self.log: list[dict[str, Any]] = []
+
+    def save(self, path: Path) -> None:
+        import torch
+
+        state = {
+            "weights": {name: weight.detach() for name, weight in self.weights.items()},
+            "average": self.average,
+            "optimizer": self.optimizer.state_dict(),
+            **{name: getattr(self, name) for name in ("pool", "steps", "seconds", "log")},
+        }
+        torch.save(state, path.with_suffix(".partial"))
+        path.with_suffix(".partial").replace(path)
+
+    def load(self, path: Path) -> None:
+        import torch
+
+        state = torch.load(path, map_location=self.inner.device, weights_only=True)
+        self._set(state.pop("weights"))
+        self.optimizer.load_state_dict(state.pop("optimizer"))
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def learn_pool(self) -> None:
+        """Learn from the next pool of examples, and log the mean loss."""
+        import torch
+
+        began, losses = time.perf_counter(), []
+        self.model.train()
+        for batch in tqdm(self.lessons.batches(self.pool), f"pool {self.pool}", mininterval=5.0):
+            self.optimizer.zero_grad()
+            losses.append(self._backward(batch))
+            torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
+            self.optimizer.param_groups[0]["lr"] = RATE * min(1.0, (self.steps + 1) / 10)
+            self.optimizer.step()
+            self.steps += 1
+            kept = min(AVERAGED, self.steps / (10 + self.steps))
+            for name, weight in self.weights.items():
+                self.average[name].lerp_(weight.detach(), 1 - kept)
+        self.pool += 1
+        self.seconds += time.perf_counter() - began
+        self.log.append({"pool": self.pool, "loss": sum(losses) / len(losses)})
+
+    def _backward(self, batch: list[Example]) -> float:
+        """Add the gradient of a batch's loss, the weighted mean cross-entropy of the targets, and
+        return the loss. Examples are read one by one: on a CPU that is faster than padding them.
+        """
+        import torch
+        from transformers import DynamicCache
+
+        total = sum(weight for example in batch for _, _, weight in example.targets or ())
+        loss, prefix = 0.0, None
+        for ids, _, targets in batch:
+            assert targets
+            cache, start = None, self.lessons.start_of(ids)
+            if start:
+                prefix = prefix or self._read_prefix()
+                cache = DynamicCache(prefix)
+            read = torch.tensor([ids[start:-1]], device=self.inner.device)
+            hidden = self.inner.base_model(
+                read, past_key_values=cache, use_cache=cache is not None
+            ).last_hidden_state[0]
+            columns = zip(*targets, strict=True)
+            place, token, weight = (torch.tensor(column, device=read.device) for column in columns)
+            logits = self.inner.get_output_embeddings()(hidden[place - 1 - start])
+            losses = torch.nn.functional.cross_entropy(logits, token, reduction="none")
+            part = (losses * weight).sum() / total
+            part.backward()
+            loss += part.item()
+        return loss
+
+    def _read_prefix(self) -> list[tuple[Any, Any]]:
+        """Keys and values, by layer, of what all episodes begin with. They get no gradient: what
+        the prompt means need not be learned.
+        """
+        import torch
+
+        ids = torch.tensor([self.lessons.shared], device=self.inner.device)
+        with torch.no_grad():
+            cache = self.inner.base_model(ids, use_cache=True).past_key_values
+        return [(layer.keys, layer.values) for layer in cache.layers]
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Within this, the adapter's weights are their moving average."""
+        own = {name: weight.detach().clone() for name, weight in self.weights.items()}
+        self._set(self.average)
+        try:
+            yield
+        finally:
+            self._set(own)
+
+    def _set(self, values: dict[str, Any]) -> None:
+        for name, weight in self.weights.items():
+            weight.data.copy_(values[name])
+
+    def evaluate(self, incidents: int) -> float:
+        """Mean score of the base on the first incidents of each task of a slice of `train`; the
+        log gets the mean of each task.
+        """
+        policy = LanguageModelPolicy(
+            self.model, self.tokenizer, "base", turn_tokens=TURN_TOKENS, constrained=True
+        )
+        means = {}
+        with self.averaged():
+            self.model.eval()
+            for task in TASKS:
+                episodes = [
+                    Episode(sample_incident(task, "train", TUNING_INDEX + i))
+                    for i in range(incidents)
+                ]
+                played = policy.play(episodes)
+                means[task] = sum(final_score(one.episode).total for one in played) / incidents
+        mean = sum(means.values()) / len(means)
+        self.log.append({"pool": self.pool, "score": mean, **means})
+        return mean
+
+
+def build_imitated(
+    folder: str | Path,
+    model: str,
+    expert: bool = False,
+    seed: int = 0,
+    examples: int | None = None,
+    hours: float = math.inf,
+) -> Path:
+    """Teach an adapter of `model` the novice's lessons, or the expert's, and save it in `folder`
+    with its tokenizer, `base.json` (settings, log, machine, seconds) and `state.pt`, to go on from.
+
+    Args:
+        model: see `located`.
+        seed: of the adapter's first weights and of the order of examples.
+        examples: how many to learn from, rounded up to whole pools, by an earlier call too; None
+            goes on until two evaluations differ by less than `ENOUGH`.
+        hours: stop after so many, wherever that is; the same call goes on from there.
+
+    Raises:
+        ValueError: if the folder holds another base.
+    """
+    folder, began = Path(folder), time.perf_counter()
+    settings = {"model": model, "lessons": "expert" if expert else "novice", "seed": seed}
+    with locked(folder, wait=True):
+        record = json.loads((folder / "base.json").read_text()) if _begun(folder, settings) else {}
+        if examples is None and record.get("finished"):
+            return folder
+        config = TrainingConfig(model=model, lora_rank=16, lora_alpha=32, seed=seed)
+        adapted, tokenizer = load_to_train(config)
+        imitator = Imitator(adapted, tokenizer, Lessons(tokenizer, expert, seed))
+        if record:
+            imitator.load(folder / "state.pt")
+        longest = 0.0
+        while not _done(imitator, examples):
+            pool_began = time.perf_counter()
+            if pool_began - began + longest > 3600 * hours:
+                break
+            imitator.learn_pool()
+            if imitator.pool % EVERY == 0:
+                imitator.evaluate(EVALUATED)
+            longest = max(longest, time.perf_counter() - pool_began)
+            _save(imitator, folder, settings)
+    return folder
+
+
+def _begun(folder: Path, settings: dict[str, Any]) -> bool:
+    """Whether the folder holds this base, as far as it has got; `ValueError` for another one."""
+    path = folder / "base.json"
+    if not path.exists():
+        return False
+    there = json.loads(path.read_text())["settings"]
+    if there != settings:
+        raise ValueError(f"{folder} holds a base built with {there}; choose another folder")
+    return True
+
+
+def _done(imitator: Imitator, examples: int | None) -> bool:
+    """Whether the base has learned from enough examples, or will not become better."""
+    if examples is not None:
+        return imitator.pool * POOL >= examples
+    scores = [row["score"] for row in imitator.log if "score" in row]
+    return len(scores) > 1 and scores[-1] - scores[-2] < ENOUGH
+
+
+def _save(imitator: Imitator, folder: Path, settings: dict[str, Any]) -> None:
+    """Save a checkpoint and the base: in 16 bit, since the adapter is to be shipped."""
+    from peft import get_peft_model_state_dict
+
+    imitator.save(folder / "state.pt")
+    with imitator.averaged():
+        half = {
+            name: weight.half()
+            for name, weight in get_peft_model_state_dict(imitator.model).items()
+        }
+        imitator.model.save_pretrained(folder, state_dict=half)
+    imitator.tokenizer.save_pretrained(folder)
+    record = {
+        "settings": settings,
+        "examples": imitator.pool * POOL,
+        "finished": _done(imitator, None),
+        "log": imitator.log,
+        "machine": environment_record()["machine"],
+        "seconds": round(imitator.seconds, 1),
+    }
+    write_text(folder / "base.json", json.dumps(record, indent=1))
