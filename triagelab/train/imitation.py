@@ -286,6 +286,7 @@ def _save(imitator: Imitator, folder: Path, settings: dict[str, Any]) -> None:
     """Save a checkpoint and the base: in 16 bit, since the adapter is to be shipped."""
     from peft import get_peft_model_state_dict
 
+    folder.mkdir(parents=True, exist_ok=True)
     imitator.save(folder / "state.pt")
     with imitator.averaged():
         half = {
