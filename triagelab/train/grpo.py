@@ -243,7 +243,13 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
     begun = Path(loading.located(config.model))
     if (begun / "adapter_config.json").exists():  # it is trained further
         base, _ = loading.base_of(begun)
-        return loading.load_language_model(base, config.load_in_4bit, begun, trainable=True)
+        model, tokenizer = loading.load_language_model(
+            base, config.load_in_4bit, begun, trainable=True
+        )
+        rank = model.peft_config["default"].r
+        if rank != config.lora_rank:
+            raise ValueError(f"{begun} is an adapter; set lora_rank to {rank}, its own")
+        return model, tokenizer
     model, tokenizer = loading.load_language_model(config.model, load_in_4bit=config.load_in_4bit)
     if not config.lora_rank:
         return model.float(), tokenizer  # a T4 loads it in fp16, which is too coarse for training

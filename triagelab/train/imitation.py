@@ -1,9 +1,9 @@
-"""The base of a pretrained language model: an adapter that imitates what the embedded base learns.
+"""The base of a pretrained language model: an adapter that learns what the embedded base learns.
 
-The lessons are those of `drills`: first drills alone, then episodes of the novice, or of the expert,
+The lessons are those of `drills`: first drills alone, then episodes of the novice or the expert
 with some drills among them. The learning rate is constant, and the base is the moving average of
-the adapter as it learns. So training has no planned end: it goes on until two evaluations on a slice
-of `train` are nearly equal, or to a number of examples, and later from there.
+the adapter as it learns. So training has no planned end: it goes on until two evaluations on a
+slice of `train` are nearly equal, or to a number of examples, and later from there.
 """
 
 import json
@@ -27,7 +27,7 @@ from ..bench.runs import environment_record, locked, write_text
 from ..language_models.language_models import LanguageModelPolicy
 from .drills import TUNING_INDEX, drill, expert_episode, novice_episode
 from .grpo import load_to_train
-from .settings import TrainingConfig
+from .settings import PRESETS, TrainingConfig
 from .supervised import Example, encode
 
 RATE = 1e-3  # of AdamW; as usual for adapters of this rank, which see few examples
@@ -41,18 +41,19 @@ LONGEST_DRILL, LONGEST_OPENING = 650, 1250  # tokens
 # The weight of a token that every call has; others that the assistant wrote have 1. Two of the 34
 # tokens of a call are choices, and the rest would drown them.
 FIXED_WEIGHT = 0.1
-TURN_TOKENS = 192  # of a turn: five calls on a deep call graph
+TURN_TOKENS = PRESETS["smollm2"]["turn_tokens"]
 AVERAGED = 0.99  # share of the moving average that a step keeps
 EVALUATED, EVERY = 20, 6  # incidents of each task that are played, after so many pools
+TEACHERS = {"novice": novice_episode, "expert": expert_episode}
 ENOUGH = 0.01  # evaluations differ by less when the base has learned what it will learn
 
 
 class Lessons:
     """A pool of examples for each number, always the same."""
 
-    def __init__(self, tokenizer: Any, expert: bool, seed: int) -> None:
+    def __init__(self, tokenizer: Any, teacher: str, seed: int) -> None:
         self.tokenizer, self.seed, self.schemas = tokenizer, seed, tool_schemas()
-        self.episode = expert_episode if expert else novice_episode
+        self.episode = TEACHERS[teacher]
         # What all conversations with tools begin with: it is read once for a batch.
         pairs = zip(self._episode(0).ids, self._episode(1).ids, strict=False)
         self.shared = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
@@ -221,16 +222,17 @@ class Imitator:
 def build_imitated(
     folder: str | Path,
     model: str,
-    expert: bool = False,
+    lessons: str,
     seed: int = 0,
     examples: int | None = None,
     hours: float = math.inf,
 ) -> Path:
-    """Teach an adapter of `model` the novice's lessons, or the expert's, and save it in `folder`
-    with its tokenizer, `base.json` (settings, log, machine, seconds) and `state.pt`, to go on from.
+    """Teach an adapter of `model` some `lessons`, and save it in `folder` with its tokenizer,
+    `base.json` (settings, log, machine, seconds) and `state.pt`, to go on from.
 
     Args:
         model: see `located`.
+        lessons: `novice` or `expert`, who plays the episodes.
         seed: of the adapter's first weights and of the order of examples.
         examples: how many to learn from, rounded up to whole pools, by an earlier call too; None
             goes on until two evaluations differ by less than `ENOUGH`.
@@ -240,14 +242,14 @@ def build_imitated(
         ValueError: if the folder holds another base.
     """
     folder, began = Path(folder), time.perf_counter()
-    settings = {"model": model, "lessons": "expert" if expert else "novice", "seed": seed}
+    settings = {"model": model, "lessons": lessons, "seed": seed}
     with locked(folder, wait=True):
         record = json.loads((folder / "base.json").read_text()) if _begun(folder, settings) else {}
         if examples is None and record.get("finished"):
             return folder
         config = TrainingConfig(model=model, lora_rank=16, lora_alpha=32, seed=seed)
         adapted, tokenizer = load_to_train(config)
-        imitator = Imitator(adapted, tokenizer, Lessons(tokenizer, expert, seed))
+        imitator = Imitator(adapted, tokenizer, Lessons(tokenizer, lessons, seed))
         if record:
             imitator.load(folder / "state.pt")
         longest = 0.0

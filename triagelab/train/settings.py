@@ -184,6 +184,22 @@ PRESETS: dict[str, dict[str, Any]] = {
     "novice": {**_CPU, "steps": 80},
     # Its base has already been taught, so it takes half as many steps.
     "expert": {**_CPU, "learning_rate": 3e-4, "steps": 60, "warmup": 10},
+    # Its base is an adapter (see `imitation`), which is trained further. In its tokens episodes are
+    # several times as long as in the embedded model's.
+    "smollm2": {
+        "lora_rank": 16,
+        "lora_alpha": 32,
+        "learning_rate": 1e-4,
+        "steps": 80,
+        "warmup": 5,
+        "incidents": 2,
+        "group": 8,
+        "micro_batches": 4,  # four episodes take 13 GB
+        "completion_tokens": 2048,
+        "turn_tokens": 192,  # five calls on a deep call graph
+        "save_every": 5,
+        "keep_checkpoints": 2,
+    },
     "recommended": _T4,
     # A small model hardly calls tools by itself, so it imitates `trace` before GRPO.
     "t4_starter": {

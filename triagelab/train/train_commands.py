@@ -6,6 +6,7 @@ What they need is imported when they run, so that `--help` is quick.
 import json
 import math
 from contextlib import ExitStack
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,12 @@ from logtriage.command_line import errors_in_a_line
 app = typer.Typer()
 
 # Presets for a CPU, and the option of `build-base` that makes the base of each.
-BASES = {"novice": "", "expert": " --expert"}
+BASES = {"novice": "", "expert": " --expert", "smollm2": " --model smollm2"}
+
+
+class Lessons(StrEnum):
+    NOVICE, EXPERT = "novice", "expert"
+
 
 Hours = Annotated[
     float, Option(min=0.0, help="Begin no step and no batch that would not end within so many.")
@@ -63,11 +69,26 @@ def build_base_command(
     folder: Annotated[Path, Argument(help="The model's; a finished one is left as it is.")],
     seed: Annotated[int, Option(help="Of initialisation and batch order.")] = 0,
     expert: Annotated[Path | None, Option(help="A base for `belief` to teach.")] = None,
+    model: Annotated[
+        str, Option(help="smollm2, or a folder or hub name: an adapter of it is taught instead.")
+    ] = "",
+    lessons: Annotated[Lessons, Option(help="Whom the adapter imitates.")] = Lessons.NOVICE,
+    examples: Annotated[
+        int | None, Option(min=1, help="Of these lessons; by default until they no longer help.")
+    ] = None,
+    hours: Hours = math.inf,
 ) -> None:
-    """Build the embedded base (half an hour on two cores), or an expert from one (1.5 hours)."""
+    """Build the embedded base (half an hour on two cores), an expert from one (1.5 hours), or an
+    adapter of another model (hours; repeat the command to continue).
+    """
     from .base_model import build_base, build_expert
+    from .imitation import build_imitated
 
-    if expert:
+    if expert and model:
+        raise ValueError("--expert teaches an embedded base; with --model, choose --lessons expert")
+    if model:
+        build_imitated(folder, model, lessons.value, seed, examples, hours)
+    elif expert:
         build_expert(folder, expert, seed)
     else:
         build_base(folder, seed)
@@ -84,7 +105,9 @@ def train_command(
     model: Annotated[str | None, Option(help="smollm2, or a folder or hub name.")] = None,
     preset: Annotated[
         str,
-        Option(help="novice, expert (CPU); t4_starter, recommended, t4_qwen3, model_card (T4)."),
+        Option(
+            help="novice, expert, smollm2; for a T4 t4_starter, recommended, t4_qwen3, model_card."
+        ),
     ] = "recommended",
     task: Annotated[
         list[str] | None, Option(help="Repeat it; or all, in equal shares; or production.")

@@ -1,0 +1,22 @@
+"""Fixtures of several modules."""
+
+from functools import partial
+
+import huggingface_hub
+import pytest
+from tiny_smollm2 import install
+
+from triagelab.language_models.loading import located
+
+
+@pytest.fixture(scope="module")
+def tiny_smollm2(tmp_path_factory):
+    """The folder of a converted tiny model, which `smollm2` names, in a cache of its own."""
+    pytest.importorskip("gguf")
+    root = tmp_path_factory.mktemp("smollm2")
+    install(root / "site")
+    kept = partial(huggingface_hub.cached_assets_path, assets_dir=root / "cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(root / "site")
+        patch.setattr(huggingface_hub, "cached_assets_path", kept)
+        yield located("smollm2")

@@ -1,0 +1,125 @@
+"""An adapter of a pretrained model that learns by imitation, at toy size."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from helpers import needs
+from safetensors.torch import load_file
+
+from logtriage.play.renaming import incident_names
+from triagelab.language_models.loading import load_agent
+from triagelab.train import imitation
+from triagelab.train.drills import novice_episode
+from triagelab.train.grpo import load_to_train, train
+from triagelab.train.imitation import Imitator, Lessons, build_imitated
+from triagelab.train.settings import TrainingConfig, make_config
+from triagelab.train.supervised import encode
+
+pytestmark = [needs("gguf"), pytest.mark.usefixtures("tiny_smollm2", "tiny_lessons")]
+
+
+@pytest.fixture(scope="module")
+def tiny_lessons():
+    """Pools of a few examples, of which none is too long in the tokens of the tiny model."""
+    sizes = {
+        "POOL": 4,
+        "BATCH": 2,
+        "FIRST_DRILLS": 1,
+        "DRILLS_AMONG": 1,
+        "EVALUATED": 1,
+        "EVERY": 1,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in {**sizes, "LONGEST_DRILL": 10**5, "LONGEST_OPENING": 10**5}.items():
+            patch.setattr(imitation, name, size)
+        yield
+
+
+@pytest.fixture
+def imitator():
+    model, tokenizer = load_to_train(TrainingConfig("smollm2", lora_rank=2, lora_alpha=4))
+    return Imitator(model, tokenizer, Lessons(tokenizer, "novice", 0))
+
+
+def scores_of(folder):
+    return [
+        row["score"]
+        for row in json.loads((folder / "base.json").read_text())["log"]
+        if "score" in row
+    ]
+
+
+def test_goes_on_as_if_never_interrupted(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    build_imitated(whole, "smollm2", "novice", examples=8)
+    build_imitated(parts, "smollm2", "novice", examples=4)
+    first = load_file(parts / "adapter_model.safetensors")
+    build_imitated(parts, "smollm2", "novice", examples=8)
+    once, twice = (load_file(one / "adapter_model.safetensors") for one in (whole, parts))
+    assert all(torch.equal(once[name], twice[name]) for name in once)
+    assert any(not torch.equal(first[name], twice[name]) for name in once)
+    record, other = (json.loads((one / "base.json").read_text()) for one in (whole, parts))
+    assert record["log"] == other["log"] and record["examples"] == 8
+    with pytest.raises(ValueError, match="choose another folder"):
+        build_imitated(whole, "smollm2", "expert", examples=8)
+
+
+def test_ends_when_evaluations_are_nearly_equal(tmp_path, monkeypatch):
+    means = iter([0.1, 0.3, 0.305])
+    monkeypatch.setattr(Imitator, "learn_pool", lambda self: setattr(self, "pool", self.pool + 1))
+    monkeypatch.setattr(
+        Imitator, "evaluate", lambda self, count: self.log.append({"score": next(means)})
+    )
+    build_imitated(tmp_path / "base", "smollm2", "expert", hours=0)
+    assert not (tmp_path / "base").exists()  # no time for one pool
+    build_imitated(tmp_path / "base", "smollm2", "expert")
+    assert scores_of(tmp_path / "base") == [0.1, 0.3, 0.305]
+    monkeypatch.setattr(imitation, "load_to_train", None)
+    build_imitated(tmp_path / "base", "smollm2", "expert")  # it is finished
+
+
+def test_the_loss_is_that_of_reading_each_conversation_from_its_start(imitator):
+    batch = [example for pair in imitator.lessons.batches(1) for example in pair]
+    assert {bool(imitator.lessons.start_of(example.ids)) for example in batch} == {True, False}
+    summed, weights = 0.0, 0.0
+    for ids, _, targets in batch:
+        logits = imitator.model(torch.tensor([ids])).logits[0].log_softmax(-1)
+        summed -= sum(weight * logits[place - 1, token].item() for place, token, weight in targets)
+        weights += sum(weight for _, _, weight in targets)
+    assert imitator._backward(batch) == pytest.approx(summed / weights, rel=1e-4)
+    assert all(weight.grad is not None for weight in imitator.weights.values())
+
+
+def test_what_all_calls_have_weighs_little(imitator):
+    messages = novice_episode(0)
+    ids, own, targets = encode(imitator.tokenizer, messages, None, fixed_weight=0.1)
+    assert [place for place, _, _ in targets] == [at for at, wrote in enumerate(own) if wrote]
+    whole = "".join(
+        imitator.tokenizer.decode([ids[at]]) for at, _, weight in targets if weight == 1
+    )
+    values = [
+        value
+        for message in messages
+        for call in message.get("tool_calls") or ()
+        for value in (call["function"]["name"], *call["function"]["arguments"].values())
+    ]
+    assert values and whole.replace("<|im_end|>", "").replace("\n", "") == "".join(values)
+
+
+def test_the_base_is_the_average_in_16_bit_and_grpo_trains_it_further(tmp_path):
+    folder = build_imitated(tmp_path / "base", "smollm2", "novice", examples=4)
+    weights = load_file(folder / "adapter_model.safetensors")
+    state = torch.load(folder / "state.pt", weights_only=True)
+    for name, weight in state["average"].items():
+        assert torch.equal(weights[name.replace(".default", "")], weight.half())
+    agent = load_agent(folder)
+    assert agent.grammar is not None and agent._names is incident_names
+    config = make_config("smollm2", model=str(folder), steps=1, incidents=1, group=2)
+    with pytest.raises(ValueError, match="set lora_rank to 16, its own"):
+        load_to_train(replace(config, lora_rank=8))
+    made = train(config, tmp_path / "run", progress=False)
+    record = json.loads((made / "adapter_config.json").read_text())
+    assert record["base_model_name_or_path"] == "smollm2"
+    assert load_file(made / "adapter_model.safetensors").keys() == weights.keys()
