@@ -138,6 +138,12 @@ class KeptCache:
         self.values = [one[rows] for one in self.values]
 
 
+def shared_prefix(prompts: Sequence[list[int]]) -> list[int]:
+    """The ids that all prompts begin with, except the last id of any: after it there are logits."""
+    columns = zip(*(ids[:-1] for ids in prompts), strict=False)
+    return [column[0] for column in takewhile(lambda column: len({*column}) == 1, columns)]
+
+
 def without_adapter(model: Any) -> Any:
     """The `transformers` model inside a PEFT adapter's wrapper, the adapter's layers included."""
     return model.get_base_model() if isinstance(model, PeftModel) else model
@@ -255,8 +261,7 @@ class Writer:
         numbers: dict[tuple[int, ...], int] = {}
         rows = [numbers.setdefault(tuple(prompt), len(numbers)) for prompt in prompts]
         different = [list(prompt) for prompt in numbers]
-        columns = zip(*(ids[:-1] for ids in different), strict=False)  # each row reads its last id
-        shared = sum(1 for _ in takewhile(lambda column: len({*column}) == 1, columns))
+        shared = len(shared_prefix(different))
         if shared * (len(different) - 1) > PADDED:  # that is worth a pass
             self._read_from(0, [different[0][:shared]])
             self._cache.keep(torch.zeros(len(different), dtype=torch.long, device=self.device))

@@ -41,7 +41,7 @@ from logtriage.play.episode import final_score
 from logtriage.play.scoring import WEIGHTS, Score
 from logtriage.play.tools import ToolSession
 
-from ..language_models.decoder import without_adapter
+from ..language_models.decoder import PADDED, shared_prefix, without_adapter
 from ..language_models.grammar import masked
 from ..language_models.language_models import Conversation, LanguageModelPolicy
 from .trainer import IncidentTrainer
@@ -98,8 +98,35 @@ def group_advantages(sessions: Sequence[ToolSession]) -> list[Advantages]:
     ]
 
 
+class SharedPrompt:
+    """Keys and values of what all prompts of a step begin with, for all its micro-batches.
+
+    Each micro-batch goes on from `cache`, and leaves its gradient there. `learn` then adds that of
+    the weights that read the prompt: the sum is the gradient of reading it every time.
+    """
+
+    def __init__(self, model: Any, ids: list[int]) -> None:
+        read = model.base_model(torch.tensor([ids], device=model.device), use_cache=True)
+        layers = read.past_key_values.layers
+        self.length = len(ids)
+        self._read = [tensor for layer in layers for tensor in (layer.keys, layer.values)]
+        self._leaves = [tensor.detach().requires_grad_() for tensor in self._read]
+
+    def cache(self, rows: int) -> DynamicCache:
+        """A cache for so many rows, to go on from."""
+        every = [leaf.expand(rows, -1, -1, -1) for leaf in self._leaves]
+        return DynamicCache(zip(every[::2], every[1::2], strict=True))
+
+    def learn(self) -> None:
+        pairs = zip(self._read, self._leaves, strict=True)
+        used = [(read, leaf.grad) for read, leaf in pairs if leaf.grad is not None]
+        torch.autograd.backward(*zip(*used, strict=True))
+
+
 class KeptTrainer(IncidentTrainer):
     credit, constrained = "part", True  # of `TrainingConfig`
+    _prefix: Sequence[int] = ()  # what all prompts of a step begin with, if that is worth a pass
+    _prompt: SharedPrompt | None = None  # the same, once a micro-batch has read it
 
     def _generate(self, prompts: list[list[Message]]) -> tuple[Any, ...]:
         """Play the sessions that the environments have just opened, and return what TRL's tool loop
@@ -120,6 +147,8 @@ class KeptTrainer(IncidentTrainer):
         if self.credit == "part":
             self._calls = [calls_of_tokens(one, self.processing_class) for one in conversations]
         self._allowed = [one.allowed for one in conversations]
+        prefix = shared_prefix([one.prompt for one in conversations])
+        self._prefix, self._prompt = prefix if len(prefix) > PADDED else (), None
         self.model.train()
         written = [sum(one.own) for one in conversations]
         read = sum(len(one.prompt) for one in conversations)
@@ -158,6 +187,13 @@ class KeptTrainer(IncidentTrainer):
                     table[i, column] = own
         return table
 
+    def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        loss: torch.Tensor = super().training_step(*args, **kwargs)
+        if self._prompt and self.accelerator.sync_gradients:  # the last micro-batch of a step
+            self._prompt.learn()
+            self._prompt = None
+        return loss
+
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         # Only episodes that differ from their group are read; TRL's metrics cover only these.
         unequal = inputs["advantages"].reshape(len(inputs["completion_ids"]), -1).any(1)
@@ -193,20 +229,30 @@ class KeptTrainer(IncidentTrainer):
         first = different[prompts]
         # A prompt's last token predicts the completion's first, and is read with the completion.
         before = width - 1
-        shared = DynamicCache(config=inner.config)
+        shared, known, begin = DynamicCache(config=inner.config), 0, 0
+        if self._prefix:
+            if self._prompt is None:
+                with self.accelerator.autocast():
+                    self._prompt = SharedPrompt(inner, list(self._prefix))
+            shared, known = self._prompt.cache(len(first)), self._prompt.length
+            # What is read once counts as padding, and columns with nothing else are left out.
+            attention_mask = attention_mask * (positions >= known)
+            begin = int(attention_mask[different].any(0).nonzero()[0])
 
         def read_on(rows: torch.Tensor, start: int, end: int, cache: DynamicCache) -> torch.Tensor:
             """The last layer's states at these tokens; `cache` holds what comes before."""
+            seen = attention_mask[rows, begin:end]
             with self.accelerator.autocast():
                 return inner.base_model(
                     input_ids=input_ids[rows, start:end],
-                    attention_mask=attention_mask[rows, :end],
+                    attention_mask=torch.cat([seen.new_ones(len(rows), known), seen], 1),
                     position_ids=positions[rows, start:end],
                     past_key_values=cache,
                     use_cache=True,
                 ).last_hidden_state
 
-        read_on(first, 0, before, shared)
+        if begin < before:
+            read_on(first, begin, before, shared)
         length = attention_mask[different, width:].sum(1)
         values, places = [], []
         for chunk in length.argsort().split(READ_TOGETHER):

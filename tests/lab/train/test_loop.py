@@ -17,10 +17,19 @@ from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score
 from logtriage.play.tools import ToolSession, TriageTools
 from logtriage.world.incidents import sample_incident
-from triagelab.language_models.decoder import Writer
+from triagelab.bench.runs import read_jsonl
+from triagelab.language_models.decoder import PADDED, Writer, shared_prefix
 from triagelab.language_models.language_models import LanguageModelPolicy
 from triagelab.language_models.loading import load_language_model
-from triagelab.train.loop import WHOLE, KeptTrainer, calls_of_tokens, credits, group_advantages
+from triagelab.train.grpo import train
+from triagelab.train.loop import (
+    WHOLE,
+    KeptTrainer,
+    SharedPrompt,
+    calls_of_tokens,
+    credits,
+    group_advantages,
+)
 from triagelab.train.settings import incident_rows, make_config
 from triagelab.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
 
@@ -56,9 +65,12 @@ def groups_of_episodes(tiny_base, **options):
     return model, written, inputs
 
 
-def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path):
+@pytest.mark.parametrize("apart", [False, True], ids=["whole prompts", "what they share apart"])
+def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path, apart):
     # TRL's own trainer and ours, each whole, are handed the same episodes, some of them twice.
-    _, _, inputs = groups_of_episodes(tiny_base)
+    _, written, inputs = groups_of_episodes(tiny_base)
+    prefix = shared_prefix([conversation.prompt for conversation in written])
+    assert prefix and len({len(conversation.prompt) for conversation in written}) > 1
     config = make_config("novice", model=str(tiny_base), incidents=4, group=4, temperature=1.5)
     inputs = {key: torch.cat([value, value[3:7]]) for key, value in inputs.items()}
     random = torch.Generator().manual_seed(0)
@@ -81,14 +93,35 @@ def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path):
         )
         trainer.credit, trainer.current_gradient_accumulation_steps = "episode", 1
         trainer.constrained = False
+        if apart and kind is KeptTrainer:
+            trainer._prefix = prefix
         loss = trainer._compute_loss(model.train(), dict(inputs))
         loss.backward()
+        if getattr(trainer, "_prompt", None):
+            trainer._prompt.learn()
         found.append((loss.item(), [one.grad for one in model.parameters()]))
     (theirs, their_gradient), (ours, gradient) = found
     assert ours == pytest.approx(theirs, abs=1e-6)
     for one, other in zip(gradient, their_gradient, strict=True):
         assert other.abs().max() > 0.0
         assert torch.allclose(one, other, atol=1e-3 * float(other.abs().max()))
+
+
+def test_what_all_prompts_share_is_read_once_a_step(tiny_smollm2, tmp_path, monkeypatch):
+    lengths, norms = [], []
+    begin = SharedPrompt.__init__
+
+    def count(self, model, ids):
+        lengths.append(len(ids))
+        begin(self, model, ids)
+
+    monkeypatch.setattr(SharedPrompt, "__init__", count)
+    for parts in (1, 4):
+        config = make_config("smollm2", model="smollm2", steps=2, group=4, micro_batches=parts)
+        train(config, tmp_path / str(parts), progress=False)
+        norms.append(read_jsonl(tmp_path / str(parts) / "metrics.jsonl")["grad_norm"].iloc[0])
+    assert len(lengths) == 4 and min(lengths) > PADDED
+    assert norms[1] == pytest.approx(norms[0], rel=1e-4) and norms[0] > 0
 
 
 def test_an_episode_without_advantage_is_not_read_again(tiny_base):
