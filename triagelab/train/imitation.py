@@ -43,7 +43,7 @@ LONGEST_DRILL, LONGEST_OPENING = 650, 1250  # tokens
 FIXED_WEIGHT = 0.1
 TURN_TOKENS = PRESETS["smollm2"]["turn_tokens"]
 AVERAGED = 0.99  # share of the moving average that a step keeps
-EVALUATED, EVERY = 20, 6  # incidents of each task that are played, after so many pools
+EVALUATED, EVERY = 20, 4  # incidents of each task that are played, after so many pools
 TEACHERS = {"novice": novice_episode, "expert": expert_episode}
 ENOUGH = 0.01  # evaluations differ by less when the base has learned what it will learn
 
@@ -204,16 +204,18 @@ class Imitator:
         policy = LanguageModelPolicy(
             self.model, self.tokenizer, "base", turn_tokens=TURN_TOKENS, constrained=True
         )
-        means = {}
+        episodes = [
+            Episode(sample_incident(task, "train", TUNING_INDEX + i))
+            for task in TASKS
+            for i in range(incidents)
+        ]
         with self.averaged():
             self.model.eval()
-            for task in TASKS:
-                episodes = [
-                    Episode(sample_incident(task, "train", TUNING_INDEX + i))
-                    for i in range(incidents)
-                ]
-                played = policy.play(episodes)
-                means[task] = sum(final_score(one.episode).total for one in played) / incidents
+            scores = [final_score(played.episode).total for played in policy.play(episodes)]
+        means = {
+            task: sum(scores[at * incidents : (at + 1) * incidents]) / incidents
+            for at, task in enumerate(TASKS)
+        }
         mean = sum(means.values()) / len(means)
         self.log.append({"pool": self.pool, "score": mean, **means})
         return mean
@@ -258,10 +260,12 @@ def build_imitated(
             if pool_began - began + longest > 3600 * hours:
                 break
             imitator.learn_pool()
-            if imitator.pool % EVERY == 0:
-                imitator.evaluate(EVALUATED)
-            longest = max(longest, time.perf_counter() - pool_began)
             _save(imitator, folder, settings)
+            # After drills alone it does not know how to end an episode.
+            if imitator.pool > FIRST_DRILLS and imitator.pool % EVERY == 0:
+                imitator.evaluate(EVALUATED)
+                _save(imitator, folder, settings)
+            longest = max(longest, time.perf_counter() - pool_began)
     return folder
 
 
