@@ -22,6 +22,7 @@ QUANTISED = {
 QUANTISED |= {"Qwen/Qwen3-4B-Instruct-2507": "unsloth/Qwen3-4B-Instruct-2507-unsloth-bnb-4bit"}
 # The embedded agent that is in the package, and the base that it was trained from.
 AGENT = Path(__file__).parents[1] / "agent"
+CHUNK = 2**20  # bytes of weights that are in memory while their digest is made
 SHIPPED = {"agent": AGENT / "trained", "base": AGENT / "base"}
 WHOLE = {quantised.lower(): whole for whole, quantised in QUANTISED.items()}  # Unsloth lowers them
 # How TRL's template prints a tool, and the same without `return`, which is equal for all our tools
@@ -46,8 +47,12 @@ def located(source: str | Path) -> str | Path:
 
 def weights_digest(folder: Path) -> str:
     """Digest of the weights in a folder; empty for a hub's model, which has no folder here."""
-    weights = [file.read_bytes() for file in sorted(folder.glob("*.safetensors"))]
-    return hashlib.sha256(b"".join(weights)).hexdigest()[:16] if weights else ""
+    digest, files = hashlib.sha256(), sorted(folder.glob("*.safetensors"))
+    for path in files:
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+    return digest.hexdigest()[:16] if files else ""
 
 
 def quantised_name(source: str | Path) -> str:

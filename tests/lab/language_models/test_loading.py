@@ -2,7 +2,9 @@
 that are printed short.
 """
 
+import hashlib
 import json
+import tracemalloc
 from shutil import copytree
 from types import SimpleNamespace
 
@@ -21,6 +23,7 @@ from triagelab.language_models.loading import (
     load_player,
     quantised_name,
     runnable,
+    weights_digest,
     with_tool_calls,
 )
 from triagelab.train.drills import trace_episode
@@ -55,6 +58,20 @@ def test_4_bit_is_run_where_there_is_a_gpu(gpu, monkeypatch, tiny_base):
     if not gpu:
         with pytest.raises(ValueError, match="needs an NVIDIA GPU"):
             load_language_model(tiny_base, load_in_4bit=True)
+
+
+def test_the_digest_of_weights_reads_them_in_pieces(tmp_path):
+    # A folder of 3 billion weights took 12 GB: every file, and all of them joined.
+    first, second = b"\x01" * 9_000_000, b"\x02" * 9_000_001
+    (tmp_path / "model-1.safetensors").write_bytes(first)
+    (tmp_path / "model-2.safetensors").write_bytes(second)
+    whole = hashlib.sha256(first + second).hexdigest()[:16]
+    tracemalloc.start()
+    digest = weights_digest(tmp_path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert digest == whole and most < 4_000_000
+    assert weights_digest(tmp_path / "elsewhere") == ""
 
 
 def test_weights_in_4_bit_are_computed_with_in_fp16_on_a_t4():
