@@ -20,6 +20,7 @@ from logtriage.policies.policy import Policy
 from logtriage.registry import Policies, known_policies, make_policy
 from logtriage.world.tasks import BENCHMARK_VERSION
 
+from ..language_models.endpoint import ANSWER_TOKENS, EndpointPolicy
 from ..language_models.loading import base_of, located, weights_digest
 
 TURN_TOKENS = 256  # new tokens per turn of a model in memory
@@ -150,9 +151,13 @@ def behind_endpoint(
     sampling: dict[str, Any] = {"temperature": temperature, "seed": seed}
 
     def make(begun: int) -> Policy:
-        from ..language_models.endpoint import EndpointPolicy
-
         return EndpointPolicy(url, model, workers=concurrency, protocol=protocol, **sampling)
 
-    settings = {"endpoint": url, "weights": model, "prompt": prompt_digest(protocol), **sampling}
+    settings = {
+        "endpoint": url,
+        "weights": model,
+        "prompt": prompt_digest(protocol),
+        "answer tokens": ANSWER_TOKENS,
+        **sampling,
+    }
     return Player(model, settings, make)

@@ -16,6 +16,7 @@ from logtriage.play.conversation import TEXT
 from logtriage.play.episode import Episode
 from logtriage.policies.policy import EndpointError, UnusableEndpointError
 from triagelab.language_models.endpoint import (
+    ANSWER_TOKENS,
     MOST_ANSWER,
     MOST_SHOWN,
     NOT_PARSED,
@@ -267,3 +268,22 @@ def test_attempts_are_sampled_with_seeds_of_their_own():
         list(EndpointPolicy(url, "toy").play_each(episodes(1)))
     seeds = [body.get("seed") for body in talk.requests]
     assert len(set(seeds[:4])) == 4 and set(seeds[2:4]) == set(seeds[4:6]) and seeds[6] is None
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_an_option_that_a_reasoning_model_refuses_is_left_out(temperature, pauses, capsys):
+    # As hosted ones do: no temperature, and older servers know the limit by its older name.
+    def answer(body, number):
+        for name in ("temperature", "max_completion_tokens", "seed"):
+            if name in body:
+                return refused(400, f"Unsupported parameter: '{name}'", param=name)
+        return RESOLVES
+
+    played_now, talk = played(answer, count=2, workers=1, temperature=temperature)
+    assert not any(one.error for one in played_now)
+    assert talk.requests[0]["max_completion_tokens"] == ANSWER_TOKENS
+    assert talk.requests[-1]["max_tokens"] == ANSWER_TOKENS
+    assert not {"temperature", "max_completion_tokens", "seed"} & {*talk.requests[-1]}
+    refusals = capsys.readouterr().err.splitlines()
+    assert len(refusals) == len(talk.requests) - 2 == 2 + (temperature > 0)
+    assert refusals[0] == "toy: it refuses temperature, so nothing is sent instead"
