@@ -142,7 +142,8 @@ class Conversation:
 
 
 class LanguageModelPolicy(Policy):
-    """A causal language model of `transformers`, whose tokenizer has a chat template.
+    """A causal language model of `transformers`, whose tokenizer has a chat template. `ValueError`
+    for one whose attention is not reproduced here (see `decoder.check_attention`).
 
     Args:
         temperature: sampling temperature; 0 for greedy. Each attempt at an incident has its own
@@ -165,6 +166,9 @@ class LanguageModelPolicy(Policy):
         protocol: Protocol = NATIVE,
         constrained: bool = False,
     ) -> None:
+        from .decoder import check_attention
+
+        check_attention(model)  # now, and not after an hour of play
         self.model, self.tokenizer, self.name = model, tokenizer, name
         self.temperature, self.turn_tokens, self.seed = temperature, turn_tokens, seed
         self.completion_tokens, self.protocol = completion_tokens, protocol

@@ -5,7 +5,14 @@ from random import Random
 import pytest
 import torch
 from gpu import qwen_tokenizer
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma2Config,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    Qwen2Config,
+)
 
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
@@ -126,6 +133,36 @@ def test_what_all_prompts_begin_with_is_read_once_and_changes_no_token(temperatu
     for i, one in enumerate(together):
         (alone,) = policy.converse([sessions(3)[i]], [Random(i)])  # reads its prompt in one pass
         assert alone.ids == one.ids
+
+
+SIZES = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2}
+SIZES |= {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+SIZES |= {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "initializer_range": 0.5}
+
+
+@pytest.mark.parametrize(
+    "config, named",
+    [
+        (MistralConfig(sliding_window=16, **SIZES), "sliding_window 16"),
+        (Gemma2Config(sliding_window=99_999, attn_logit_softcapping=2.0, **SIZES), "softcapping"),
+        (MistralConfig(sliding_window=None, **SIZES), ""),
+        (Qwen2Config(sliding_window=16, **SIZES), ""),  # which it says that it does not use
+    ],
+)
+def test_a_model_is_written_as_it_generates_or_refused(config, named):
+    # A tiny Mistral with a window of 16 wrote 7 of 8 tokens that were not its own.
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    prompt = [Random(0).randrange(3, 300) for _ in range(40)]
+    if named:
+        for play in (Writer, lambda *given: LanguageModelPolicy(given[0], None, name="x")):
+            with pytest.raises(ValueError, match=rf"{config.model_type} .*{named}.*--endpoint"):
+                play(model, 0.0, 8, 2)
+        return
+    turns = []
+    generated = model.generate(torch.tensor([prompt]), max_new_tokens=8, do_sample=False)
+    Writer(model, 0.0, 8, 2).write([prompt], lambda seat, turn: turns.append(turn))
+    assert turns == [generated[0, 40:].tolist()]
 
 
 def sampled(policy, batch, attempt=0):
