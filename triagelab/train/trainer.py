@@ -5,6 +5,7 @@ overrides two private methods of TRL, which is pinned at 1.14.2; a test checks t
 """
 
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ from ..bench.rollouts import OF_THE_SCORE, result_row
 from ..bench.runs import last_step
 from .settings import TrainingConfig
 
+# In fp16 the first steps may be skipped, until the loss is scaled down; more in a row are a fault.
+MOST_NOT_FINITE = 5
 LOGGED = ("task", "index", *OF_THE_SCORE, "steps", "closed_by")  # columns of an episode's row
 
 
@@ -226,6 +229,9 @@ class MetricsLog(TrainerCallback):
     """Writes a line of `metrics.jsonl` per step, and shows a bar if `progress`. It ends training,
     with a checkpoint, after step `until`, or when a step as long as the longest so far would not
     end by `deadline` (of `time.perf_counter`). `seconds` and `cpu_seconds` add up over attempts.
+
+    In fp16 a step whose gradients are not finite is skipped, and the loss may still look well. Each
+    such step is reported, and the `MOST_NOT_FINITE`th in a row raises `ValueError`.
     """
 
     def __init__(
@@ -233,6 +239,7 @@ class MetricsLog(TrainerCallback):
     ) -> None:
         self.folder, self.steps, self.progress = folder, steps, progress
         self.until, self.deadline, self.longest = until, deadline, 0.0
+        self.not_finite = 0  # steps in a row with gradients that are not finite
         self.bar: tqdm[Any] = tqdm(disable=True)  # until training begins
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -260,3 +267,16 @@ class MetricsLog(TrainerCallback):
         append(self.folder / "metrics.jsonl", [{"step": state.global_step, **taken, **logs}])
         self.bar.update(state.global_step - self.bar.n)
         self.bar.set_postfix(reward=f"{logs['reward']:.3f}", refresh=False)
+        self._check_gradients(state.global_step, logs.get("grad_norm", 0.0))
+
+    def _check_gradients(self, step: int, norm: float) -> None:
+        """Report a step that taught nothing, or end training after several in a row."""
+        self.not_finite = 0 if math.isfinite(norm) else self.not_finite + 1
+        if self.not_finite:
+            print(f"step {step}: its gradients are not finite, so it taught nothing", flush=True)
+        if self.not_finite == MOST_NOT_FINITE:
+            raise ValueError(
+                f"{MOST_NOT_FINITE} steps in a row, up to step {step}, had gradients that are not "
+                "finite, so nothing is learned; try a lower learning_rate or, on a GPU without "
+                "bf16, another model or loader, in another folder"
+            )

@@ -119,3 +119,16 @@ def test_processor_time_adds_up_over_attempts(tmp_path):
         log.bar.close()
     cpu = [row["cpu_seconds"] for row in lines(tmp_path / "metrics.jsonl")]
     assert cpu[0] < cpu[1] < cpu[2] < 60.0
+
+
+def test_training_ends_when_several_steps_in_a_row_teach_nothing(tmp_path, capsys):
+    # In fp16 the loss may be finite while every step is skipped.
+    log = MetricsLog(tmp_path, 99, False, None, math.inf)
+    log.on_train_begin(None, TrainerState(), None)
+    norms = [math.nan] * 4 + [0.1] + [math.inf] * 5
+    for step, norm in enumerate(norms[:-1], 1):
+        logs = {"reward": 0.5, "loss": 0.1, "grad_norm": norm}
+        log.on_log(None, TrainerState(global_step=step), None, logs)
+    with pytest.raises(ValueError, match="5 steps in a row, up to step 10, had gradients"):
+        log.on_log(None, TrainerState(global_step=10), None, logs)
+    assert capsys.readouterr().out.count("taught nothing") == 9
