@@ -21,9 +21,9 @@ from logtriage.registry import Policies, known_policies, make_policy
 from logtriage.world.tasks import BENCHMARK_VERSION
 
 from ..language_models.endpoint import ANSWER_TOKENS, EndpointPolicy
+from ..language_models.language_models import TURN_TOKENS
 from ..language_models.loading import base_of, located, weights_digest
 
-TURN_TOKENS = 256  # new tokens per turn of a model in memory
 # Folders whose code decides a script's episodes.
 DECIDES = (
     *(Path(logtriage.__file__).parent / name for name in ("world", "play", "policies")),

@@ -22,7 +22,9 @@ from logtriage.policies.policy import BATCH, MAX_TURNS, Played, Policy, Tokens, 
 if TYPE_CHECKING:
     from .grammar import Allowed
 
-TURN_TOKENS = 128  # most new tokens per turn; five calls take 24 in the embedded model, 110 in Qwen
+# Most new tokens of a turn; five calls take 24 in the embedded model, 110 in Qwen.
+TURN_TOKENS = 256
+RUN_TURN_TOKENS = 128  # of a run's model in its evaluation, if training did not have more
 SENTINEL = "SENTINEL"  # stands for an assistant's turn, to find it in rendered text
 
 

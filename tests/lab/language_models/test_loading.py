@@ -16,9 +16,12 @@ from transformers.utils import get_json_schema
 from logtriage.play.actions import ACTION_ARGUMENTS, Action
 from logtriage.play.conversation import opening_messages, tool_call
 from logtriage.play.tools import TriageTools, tool_schemas
+from triagelab.bench.registry import in_memory
+from triagelab.language_models.language_models import TURN_TOKENS
 from triagelab.language_models.loading import (
     computed_in_half,
     is_qwen,
+    load_agent,
     load_language_model,
     load_player,
     quantised_name,
@@ -72,6 +75,11 @@ def test_the_digest_of_weights_reads_them_in_pieces(tmp_path):
     tracemalloc.stop()
     assert digest == whole and most < 4_000_000
     assert weights_digest(tmp_path / "elsewhere") == ""
+
+
+def test_a_model_may_write_as_much_whatever_plays_it(tiny_base):
+    evaluated, agent = in_memory(tiny_base).make(0), load_agent(tiny_base)
+    assert evaluated.turn_tokens == agent.turn_tokens == TURN_TOKENS
 
 
 def test_weights_in_4_bit_are_computed_with_in_fp16_on_a_t4():

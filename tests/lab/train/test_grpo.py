@@ -27,7 +27,7 @@ from logtriage.play.tools import MALFORMED_COST
 from triagelab.bench.registry import in_memory
 from triagelab.bench.runs import Gpu, last_checkpoint, locked, settings_of
 from triagelab.bench.score_tables import summarise
-from triagelab.language_models.language_models import TURN_TOKENS
+from triagelab.language_models.language_models import RUN_TURN_TOKENS
 from triagelab.language_models.loading import load_language_model, weights_digest
 from triagelab.train import grpo
 from triagelab.train.base_model import build_base
@@ -38,6 +38,7 @@ from triagelab.train.experiment import (
     evaluate_run,
 )
 from triagelab.train.grpo import check_route, on_this_machine, train
+from triagelab.train.loop import KeptTrainer
 from triagelab.train.publication import write_model
 from triagelab.train.settings import make_config
 
@@ -257,7 +258,7 @@ def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
     assert base.settings["adapter"] == weights_digest(run / "warm-up")
     # What imitation added is told apart.
     frame = evaluate_run(run, 2, references=())
-    start = in_memory(str(tiny_base), turn_tokens=TURN_TOKENS)
+    start = in_memory(str(tiny_base), turn_tokens=RUN_TURN_TOKENS)
     assert set(frame["policy"]) == {"base", "trained", "start"}
     assert set(frame[frame["policy"] == "start"]["key"]) == {start.key}
     assert "start" in summarise([frame])[0]
@@ -265,6 +266,14 @@ def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
     shutil.copytree(run / "warm-up", again / "warm-up")
     train(config, again, progress=False)
     assert (again / "episodes.jsonl").read_bytes() == (run / "episodes.jsonl").read_bytes()
+
+
+def test_a_run_whose_gradients_are_never_finite_ends_and_says_so(tiny_base, tmp_path, monkeypatch):
+    loss = KeptTrainer._compute_loss
+    monkeypatch.setattr(KeptTrainer, "_compute_loss", lambda *given: loss(*given) * float("nan"))
+    with pytest.raises(ValueError, match="5 steps in a row, up to step 5, had gradients"):
+        train(tiny(tiny_base, steps=6, incidents=1, micro_batches=1), tmp_path, progress=False)
+    assert not (tmp_path / "model").exists() and len(lines(tmp_path / "metrics.jsonl")) == 5
 
 
 def test_memory_a_disk_or_a_folder_that_is_taken_is_called_that(tiny_base, tmp_path, monkeypatch):
