@@ -8,8 +8,8 @@ what each metric should be (`mesh.consequences`), and noise is added to that.
 
 The logarithm of value over usual is the effect of the fault plus noise. Samples are correlated,
 counts of few requests are noisy, and the day may be unlike the usual. Now and then, a metric moves
-to another level (before the window or from some sample on), or a single sample is far off. Given
-which of these `PATTERNS` it is, the noise is normal: its likelihood is a sum of a few normals.
+to another level (before the window or from some sample on), or a single sample is far off.
+These are the `PATTERNS`.
 """
 
 from dataclasses import dataclass
@@ -79,17 +79,6 @@ class Noise:
             + np.float32(self.level) * far
         )
 
-    def covariance(self, cluster: int, size: int) -> np.ndarray:
-        """Return [N, pattern, sample, sample] for one cluster of the block."""
-        wander, counted, day = (
-            np.broadcast_to(one, (len(self.follows), size))[cluster][:, None, None, None]
-            for one in (self.wander, self.counted, self.day)
-        )
-        steps = np.arange(SAMPLES)
-        together = self.follows[cluster] ** np.abs(steps[:, None] - steps)
-        far = self.level**2 * PATTERNS[:, :, None] * PATTERNS[:, None, :]
-        return wander**2 * together + counted**2 * np.eye(SAMPLES) + day**2 + far
-
 
 def _column(sigma: Sigma) -> np.ndarray:
     return np.asarray(sigma, np.float32)[..., None]
@@ -118,15 +107,6 @@ class Arrays(NamedTuple):
     waits: np.ndarray  # [B, caller, callee, (wait, usual wait, served, usual served)] in ms
     counts: np.ndarray  # [B, N, field of `Lines`]
     alerts: np.ndarray  # [B, N, (slow, failing)]
-
-
-class Calls(NamedTuple):
-    """How long calls take on the network, in ms, and the noise of that and of serving them."""
-
-    network: np.ndarray  # [B, caller, callee] nan if nobody measured it
-    noise: np.ndarray  # [B, 1, 1] sigma
-    served_noise: np.ndarray  # likewise, of what the callee measures
-    far: np.ndarray  # [B, 1, 1] chance of another level, of either
 
 
 class Block:
@@ -162,7 +142,7 @@ class Block:
         self.requests, self.failures = self._count(draw, values)  # [B, N, sample] in the period
         self._hide(draw, values)
         bands = _usual_bands(draw, self.mesh, self.noise, self.usual)
-        self.calls, waits = _calls(draw, self.mesh, self.root, self.change)
+        waits = _calls(draw, self.mesh, self.root, self.change)
         self.minutes = draw.uniform((1.0, 3.0), BLOCK, 1)  # in which log lines were counted
         self.lines = _lines(draw, self.mesh, self.change, self.load, self.minutes)
         self.logged = draw.chance(0.8, BLOCK) & (self.mesh.style != APPLICATION)  # [B]
@@ -338,8 +318,8 @@ def _usual_bands(
     return shown, deviation, low, high
 
 
-def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> tuple[Calls, np.ndarray]:
-    """Draw what callers and callees measure of their calls after the onset; also `Arrays.waits`."""
+def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> np.ndarray:
+    """Draw `Arrays.waits`: what callers and callees measure of their calls after the onset."""
     count, size = mesh.own.shape
     square = (count, size, size)
     kept = draw.chance(0.9, count) & (mesh.style != APPLICATION)
@@ -358,8 +338,7 @@ def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> tuple[Ca
     usual = np.broadcast_to(mesh.latency[:, None], square)
     waits = np.stack([served + network, usual + mesh.wire, served, usual], -1)
     waits[~known] = np.nan
-    network[~known] = np.nan
-    return Calls(network, noise, served_noise, far), waits
+    return waits
 
 
 def _lines(draw: Draw, mesh: Mesh, change: Change, load: np.ndarray, minutes: np.ndarray) -> Lines:

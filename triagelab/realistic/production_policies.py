@@ -1,4 +1,4 @@
-"""Policies for `production`: ranking rules, the learned ranker, and the ceiling.
+"""Policies for `production`: ranking rules, and the learned ranker.
 
 Each asks about all services once, blames one, and tells how the fault reached the users (`way_up`).
 """
@@ -16,12 +16,11 @@ from logtriage.policies.policy import Policy
 
 from ..real.rules import RULES, RankingPolicy, random_ranking, ranked
 from .dials import FAILURES
-from .exact_posterior import posterior
 from .features import arrays_of_evidence
-from .mesh import BLOCK
-from .production_episode import PRODUCTION, block_of, names_of, way_up
+from .production_episode import PRODUCTION, way_up
 
-CEILING, RANKER = "ceiling", "ranker"
+RANKER = "ranker"
+CEILING = "ceiling"  # in published results: the exact posterior, whose code is in commit fd8ccaf
 Chances = Callable[[VisibleIncident, Evidence], tuple[np.ndarray, np.ndarray]]
 
 
@@ -85,17 +84,6 @@ class ChancePolicy(PathPolicy):
         ]
 
 
-def ceiling_chances(incident: VisibleIncident, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-    """Return the posterior that knows the constants of the cluster; for `production` only."""
-    if incident.task_name != PRODUCTION:
-        raise ValueError(f"{CEILING} knows the clusters of {PRODUCTION} alone; play that task")
-    block, at = block_of(incident.split, incident.index // BLOCK), incident.index % BLOCK
-    of_kind, nothing = posterior(block, at)
-    names = names_of(incident.split, incident.index)
-    order = [names.index(name) for name in evidence.graph.names]
-    return np.append(of_kind.sum(1)[order], nothing), of_kind[order]
-
-
 def ranker_policy(path: Path | None = None) -> ChancePolicy:
     """Return the policy of a saved ranker; without a path, of the one that ships."""
 
@@ -112,5 +100,4 @@ PRODUCTION_POLICIES: dict[str, Callable[[int], Policy]] = {
     "random_ranking": lambda seed: PathPolicy(random_ranking(seed), "random_ranking"),
     **{name: partial(rule_policy, name) for name in RULES},
     RANKER: lambda seed: ranker_policy(),
-    CEILING: lambda seed: ChancePolicy(CEILING, ceiling_chances),
 }

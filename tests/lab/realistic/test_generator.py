@@ -6,7 +6,7 @@ import numpy as np
 
 from triagelab.realistic import dials, generator
 from triagelab.realistic.dials import FAILURES, NO_FAULT, sizes
-from triagelab.realistic.generator import PATTERNS, SAMPLES, Block, Noise, pattern_chances, struck
+from triagelab.realistic.generator import Block, struck
 from triagelab.realistic.mesh import AT, BLOCK, STYLES, consequences
 
 GOLDEN = ["d628f724496f742c", "402e1afa078214c0", "9eb28a123e32f906"]
@@ -100,20 +100,6 @@ def test_what_a_style_does_not_measure_is_unknown():
 
 def test_a_sample_is_struck_from_the_onset_on():
     assert struck(np.array([0, 2])).tolist() == [[0, 0, 1, 1, 1, 1], [0, 0, 0.5, 1, 1, 1]]
-
-
-def test_noise_has_the_covariance_that_the_ceiling_reads():
-    draw = generator.block_stream("train", 123)
-    count, size = 4000, 2
-    follows = np.full((count, 1), 0.5, np.float32)
-    wander = np.full((count, size), 0.4, np.float32)
-    noise = Noise(wander, 0.2, 0.3, 1.0, follows)
-    for pattern in (0, 3, 9):
-        chances = np.eye(len(PATTERNS))[np.full(count, pattern)]
-        drawn = noise.draw(draw, chances, count, size).reshape(-1, SAMPLES)
-        told = noise.covariance(0, size)[0, pattern]
-        assert np.abs(np.cov(drawn.T) - told).max() < 0.08
-    assert np.allclose(pattern_chances(np.array([[0.2]]), np.array([[0.1]])).sum(1), 1.0)
 
 
 def test_nothing_measured_is_infinite(monkeypatch):

@@ -106,8 +106,6 @@ def test_unknown_coordinates_are_refused():
         open_incident("production", "unseen_topology", 0)
     with pytest.raises(ValueError, match="-1"):
         open_incident("production", "test", -1)
-    with pytest.raises(ValueError, match="knows the clusters of production alone"):
-        PRODUCTION_POLICIES["ceiling"](0).play([RealEpisode.open("petshop", 0)])
 
 
 @pytest.mark.parametrize("name", PRODUCTION_POLICIES)
