@@ -260,7 +260,7 @@ def test_a_trained_agent_keeps_its_protocol(folder, run, tmp_path):
         assert protocol is NATIVE and again.chat_template == tokenizer.chat_template
         assert load_agent(saved).grammar is not None
     text = (published / "README.md").read_text()
-    assert "license: apache-2.0" in text and "HuggingFaceTB/SmolLM2-135M-Instruct" in text
+    assert "base_model: HuggingFaceTB/SmolLM2-135M-Instruct" in text
 
 
 def test_a_template_is_known_by_what_it_writes(folder):

@@ -200,7 +200,7 @@ def test_a_run_ends_by_its_hours_and_goes_on_with_new_ones(run, tiny_base, tmp_p
     assert weights_digest(model) == weights_digest(folder / "checkpoint-1")
     evaluate_run(folder, 2, references=("loudest",))
     assert (
-        "1 of 3: its time was used up |" in (write_model(folder, "a/b") / "README.md").read_text()
+        "1 of 3 steps of 2 incidents x 2" in (write_model(folder, "a/b") / "README.md").read_text()
     )
     # A session that was killed leaves lines beyond the checkpoint, of which the model is.
     shutil.rmtree(model)
