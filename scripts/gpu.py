@@ -43,9 +43,9 @@ from logtriage.world.tasks import SEVERITIES, TASKS
 from triagelab.bench.runs import environment_record, find_gpu, read_jsonl
 
 # Nothing here may import transformers or TRL: in a case that trains, Unsloth comes first.
-from triagelab.language_models.loading import load_language_model, located
+from triagelab.language_models.loading import load_language_model, resolve_model
 from triagelab.train import cost, grpo
-from triagelab.train.colab import apart
+from triagelab.train.colab import run_in_subprocess
 from triagelab.train.cost import GIB, T4, estimate
 from triagelab.train.settings import TrainingConfig, make_config
 
@@ -273,7 +273,7 @@ def trained(config: TrainingConfig, run: Path, scripted: bool) -> dict[str, Any]
     """Train in two processes, the first of which stops after one step; return what was measured."""
     episodes_after = []
     for until in (1, None):
-        part = apart(train_part, config, run, until, scripted)
+        part = run_in_subprocess(train_part, config, run, until, scripted)
         if not part["fits"]:
             return part
         episodes_after.append((run / "episodes.jsonl").read_bytes())
@@ -312,7 +312,7 @@ def prove_memory(
     case, `batches` the episodes at once of each evaluation case.
     """
     base = folder / "model"
-    apart(random_model, shape, base)
+    run_in_subprocess(random_model, shape, base)
 
     def train_row(incidents: int, group: int) -> dict[str, Any]:
         sizes = {**STEPS, "incidents": incidents, "group": group, **changes}
@@ -324,7 +324,7 @@ def prove_memory(
 
     def evaluate_row(batch: int) -> dict[str, Any]:
         config = make_config("recommended", model=str(base), **changes)
-        row = apart(evaluated, config, batch)
+        row = run_in_subprocess(evaluated, config, batch)
         gib = estimate(config, held_out=1, batch=batch, model=shape).gib
         return told({"case": "evaluate", "episodes": batch, **row, "computed_gib": str(gib)})
 
@@ -348,8 +348,8 @@ def main() -> None:
     if find_spec("unsloth") is None:
         raise SystemExit("Unsloth is not installed: pip install -r requirements-gpu.txt")
     driver = ask_driver("gpu=driver_version")[0][0]
-    record = {**apart(environment_record), "driver": driver, "memory_limit_gib": T4.gib}
-    config = make_config("recommended", model=str(located("base")), **SMALL)
+    record = {**run_in_subprocess(environment_record), "driver": driver, "memory_limit_gib": T4.gib}
+    config = make_config("recommended", model=str(resolve_model("base")), **SMALL)
     (ROOT / "runs").mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory(dir=ROOT / "runs") as folder,

@@ -66,9 +66,9 @@ def _convert(source: Path, folder: Path) -> None:
     from tokenizers.pre_tokenizers import Digits, Sequence
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    from .loading import explained, qwen_template
+    from .loading import friendly_errors, qwen_template
 
-    with explained(str(source)):
+    with friendly_errors(str(source)):
         tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
         # Unless it is dequantised for good, the model can neither be saved nor trained.
         model = AutoModelForCausalLM.from_pretrained(

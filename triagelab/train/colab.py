@@ -185,7 +185,7 @@ class Decoding(NamedTuple):
         return "4 bit" if self.in_4bit else "16 bit"
 
 
-def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+def run_in_subprocess(function: Callable[..., Any], *arguments: Any) -> Any:
     """A function's result, computed in a process of its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
@@ -233,7 +233,7 @@ def choose_base(run: Path, config: TrainingConfig) -> Decoding | None:
         tried.append(False)
     found = []
     for in_4bit in tried:
-        one = apart(measure_decoding, replace(config, load_in_4bit=in_4bit))
+        one = run_in_subprocess(measure_decoding, replace(config, load_in_4bit=in_4bit))
         print(
             f"{one.bits}: {1000 * one.seconds:.0f} ms a decode step, {one.gib:.1f} GiB at the peak"
         )

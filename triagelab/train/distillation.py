@@ -7,8 +7,8 @@ first one that it wrote differently, that one included. Several answers in a tur
 by one.
 
 The expert knows how incidents are drawn, but never reads an incident's truth. It reads every log
-line unchanged; the model reads some with words missing or made up (`drills.NoisySession` and
-`drills.DialectSession`).
+line unchanged; the model reads some with words missing or made up (`sft_tasks.NoisySession` and
+`sft_tasks.AugmentedSession`).
 """
 
 import math
@@ -28,8 +28,8 @@ from ..language_models.language_models import Conversation, LanguageModelPolicy
 from ..reference.belief import WORTHWHILE, Lookahead, answer_actions
 from ..reference.posterior import Posterior
 from ..reference.prior import prior_of
-from .drills import EPISODE_SHARES, EXPERT_INDEX, draw_task, open_varied
 from .settings import TrainingConfig
+from .sft_tasks import EPISODE_SHARES, EXPERT_INDEX, draw_task, open_varied
 from .supervised import Example, batches
 
 SOFTNESS = 0.01  # difference in expected score at which a question weighs 1/e of the best

@@ -47,8 +47,8 @@ from ..bench.runs import (
     step_of,
 )
 from ..language_models import loading
-from .drills import open_varied
 from .settings import TrainingConfig, incident_rows
+from .sft_tasks import open_varied
 
 FULL = 10 * 2**20  # bytes; with fewer free, a failed write means that the disk is full
 LONGEST = 4096  # tokens of a whole conversation, more than an opening and `completion_tokens`
@@ -167,7 +167,7 @@ def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
     """The settings in `config.json`. A model in a folder is identified by its weights, and its path
     is relative to the run, so that both can move together.
     """
-    settings, source = asdict(config), Path(loading.located(config.model))
+    settings, source = asdict(config), Path(loading.resolve_model(config.model))
     if source.is_dir():
         settings["weights"] = loading.weights_digest(source)
     if Path(config.model).is_dir():
@@ -223,9 +223,9 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
         except ImportError as error:
             raise ValueError(f"no unsloth here ({error}); install requirements-gpu.txt") from error
 
-        place = loading.located(config.model)
+        place = loading.resolve_model(config.model)
         name = loading.quantised_name(place) if config.load_in_4bit else str(place)
-        with loading.explained(name):
+        with loading.friendly_errors(name):
             model, tokenizer = FastLanguageModel.from_pretrained(
                 name,
                 max_seq_length=LONGEST,
@@ -240,7 +240,7 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
             model, **adapter, use_gradient_checkpointing="unsloth", random_state=config.seed
         )
         return model, loading.with_tool_calls(tokenizer)
-    begun = Path(loading.located(config.model))
+    begun = Path(loading.resolve_model(config.model))
     if (begun / "adapter_config.json").exists():  # it is trained further
         base, _ = loading.base_of(begun)
         return loading.load_language_model(base, config.load_in_4bit, begun, trainable=True)

@@ -20,7 +20,7 @@ from logtriage.drawing import read_template
 from ..bench.runs import last_step, record_of, settings_of
 from ..bench.score_tables import markdown, summarise, summary_table
 from ..bench.strata import describe_falls, stratum_changes
-from ..language_models.loading import WHOLE, located, weights_digest
+from ..language_models.loading import WHOLE, resolve_model, weights_digest
 from ..language_models.smollm2 import SMOLLM2
 from . import experiment
 
@@ -150,7 +150,7 @@ def _merge(settings: dict[str, Any], base: str, adapter: Path, folder: Path) -> 
     from transformers import AutoModelForCausalLM
 
     # Not bfloat16, in which small changes of a weight are rounded away.
-    source = located(settings["model"]) if "weights" in settings else base
+    source = resolve_model(settings["model"]) if "weights" in settings else base
     whole = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float16)
     PeftModel.from_pretrained(whole, str(adapter)).merge_and_unload().save_pretrained(folder)
 

@@ -13,7 +13,7 @@ from logtriage.world.tasks import TASKS, check_task, check_tasks
 
 from ..real.real_episode import MAX_STEPS
 from ..realistic.production_episode import PRODUCTION
-from .drills import DRILL_INDEX
+from .sft_tasks import SFT_TASK_INDEX
 
 SHARES = {"single_crash": 0.35, "cascading_failure": 0.2, "silent_degradation": 0.45}
 MOST_TOGETHER = 48  # most episodes of a step that `deal` makes: all are generated at once
@@ -56,7 +56,7 @@ class TrainingConfig:
     # Each incident's task is drawn by these shares, or tasks come in turn, in equal shares.
     deal: Literal["drawn", "in_turn"] = "drawn"
     warm_up: Natural = 0  # episodes of `trace` that an adapter imitates before GRPO
-    # Vary the call graph, wording or both of three in five incidents (see `drills.open_varied`).
+    # Vary the call graph, wording or both of three in five incidents (see `sft_tasks.open_varied`).
     varied: bool = False
     save_every: Count = 40  # steps between checkpoints
     keep_checkpoints: Natural = 0  # how many of the newest are kept; 0 for all
@@ -84,11 +84,11 @@ class TrainingConfig:
                 f"micro_batches must divide incidents x group = {self.episodes}, got "
                 f"{self.micro_batches}"
             )
-        # Every seed has its own slice of `train`, below the drills' (see `incident_rows`).
-        most_seeds = DRILL_INDEX // (self.steps * self.incidents)
+        # Every seed has its own slice of `train`, below the SFT tasks' (see `incident_rows`).
+        most_seeds = SFT_TASK_INDEX // (self.steps * self.incidents)
         if self.seed >= most_seeds:
             raise ValueError(
-                f"seed {self.seed} would reach the incidents of the base model's drills; with "
+                f"seed {self.seed} would reach the incidents of the base model's SFT tasks; with "
                 f"{self.steps} steps of {self.incidents} incidents the highest is {most_seeds - 1}"
             )
         if PRODUCTION not in self.shares:
@@ -242,7 +242,7 @@ def _told(error: Any) -> str:
     return f"{'.'.join(map(str, error['loc']))}: {error['msg']}, got {error['input']!r:.60}"
 
 
-def asked_config(
+def config_from_cli(
     preset: str, tasks: Sequence[str], episodes: int | None, /, **changes: Any
 ) -> TrainingConfig:
     """A preset with what a command asks for; None, or no tasks, keeps what the preset has.

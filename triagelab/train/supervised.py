@@ -17,8 +17,8 @@ from tqdm import tqdm
 from logtriage.play.conversation import Message
 from logtriage.play.tools import tool_schemas
 
-from .drills import trace_episode
 from .settings import TrainingConfig
+from .sft_tasks import trace_episode
 
 
 class Example(NamedTuple):

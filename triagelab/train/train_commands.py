@@ -115,10 +115,10 @@ def train_command(
     an interrupted run.
     """
     from ..bench.runs import last_step
-    from ..language_models.loading import located
+    from ..language_models.loading import resolve_model
     from .grpo import on_this_machine, train
     from .publication import check_upload, publish_model
-    from .settings import asked_config
+    from .settings import config_from_cli
 
     if preset in BASES and model is None:
         raise ValueError(
@@ -127,7 +127,7 @@ def train_command(
         )
     changes = {"model": model, "load_in_4bit": load_in_4bit, "steps": steps, "seed": seed}
     changes |= map(_setting, settings or ())
-    config = asked_config(preset, task or [], episodes, **changes)
+    config = config_from_cli(preset, task or [], episodes, **changes)
     config, warning = on_this_machine(config)
     run = folder or Path("runs") / preset / f"seed-{config.seed}"
     if push_to_hub:
@@ -147,7 +147,7 @@ def train_command(
     typer.echo(f"trained model in {made}")
     if push_to_hub:
         # no hub has a base in a folder
-        merged = bool(config.lora_rank) and Path(located(config.model)).is_dir()
+        merged = bool(config.lora_rank) and Path(resolve_model(config.model)).is_dir()
         typer.echo(f"published at {publish_model(run, push_to_hub, merged=merged)}")
 
 

@@ -29,7 +29,7 @@ from triagelab.language_models.loading import (
     weights_digest,
     with_tool_calls,
 )
-from triagelab.train.drills import trace_episode
+from triagelab.train.sft_tasks import trace_episode
 
 WHOLE, IN_4_BIT = "Qwen/Qwen2.5-3B-Instruct", "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit"
 

@@ -24,15 +24,15 @@ from triagelab.language_models.loading import (
     load_agent,
     load_language_model,
     load_player,
-    located,
     qwen_template,
+    resolve_model,
     weights_digest,
 )
-from triagelab.train.drills import trace_episode
 from triagelab.train.experiment import before_and_after
 from triagelab.train.grpo import train
 from triagelab.train.publication import write_model
 from triagelab.train.settings import make_config
+from triagelab.train.sft_tasks import trace_episode
 
 # What the real one has: a template without tools.
 CHAT = """{% for message in messages %}{{'<|im_start|>' + message['role'] + '
@@ -137,7 +137,7 @@ def folder(patched, tmp_path_factory):
     patched.syspath_prepend(root / "site")
     kept = partial(huggingface_hub.cached_assets_path, assets_dir=root / "cache")
     patched.setattr(huggingface_hub, "cached_assets_path", kept)
-    return located("smollm2")
+    return resolve_model("smollm2")
 
 
 @pytest.fixture(scope="module")
@@ -162,10 +162,10 @@ def test_is_converted_once_for_each_file(folder, monkeypatch, tmp_path):
     assert not [path for path in folder.parent.iterdir() if path.suffix == ".partial"]
     with monkeypatch.context() as patch:
         patch.setattr(smollm2, "_convert", refuse)
-        assert located("smollm2") == folder
+        assert resolve_model("smollm2") == folder
     install(tmp_path, seed=1)
     monkeypatch.syspath_prepend(tmp_path)
-    other = located("smollm2")
+    other = resolve_model("smollm2")
     assert other != folder and other.parent == folder.parent
     assert weights_digest(other) != weights_digest(folder)
 
@@ -179,7 +179,7 @@ def test_an_interrupted_conversion_leaves_no_model(folder, monkeypatch, tmp_path
     monkeypatch.syspath_prepend(tmp_path)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(smollm2, "_convert", stop)
-        located("smollm2")
+        resolve_model("smollm2")
     assert load_player("smollm2")[2] is NATIVE
 
 

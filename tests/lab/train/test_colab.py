@@ -119,7 +119,9 @@ def test_the_faster_one_that_fits_is_taken_and_kept(
 ):
     results = {True: FOUR, False: other}
     monkeypatch.setattr(colab, "find_gpu", lambda: A_T4)
-    monkeypatch.setattr(colab, "apart", lambda _, config: results.pop(config.load_in_4bit))
+    monkeypatch.setattr(
+        colab, "run_in_subprocess", lambda _, config: results.pop(config.load_in_4bit)
+    )
     assert choose_base(tmp_path / "run", make_config(preset)) == chosen
     assert said in capsys.readouterr().out
     # A later session goes on with it, and measures nothing.

@@ -13,7 +13,7 @@ from triagelab.train.settings import (
     MOST_TOGETHER,
     PRESETS,
     TrainingConfig,
-    asked_config,
+    config_from_cli,
     deal,
     incident_rows,
     make_config,
@@ -112,10 +112,10 @@ def test_episodes_are_dealt_to_the_last_one(episodes, tasks, group, most):
 def test_a_command_counts_episodes_of_each_task_and_leaves_the_rest_to_the_preset():
     # All tasks: see the card's command.
     # one task, in larger groups
-    config = asked_config("recommended", ["single_crash"], 16, learning_rate=1e-4)
+    config = config_from_cli("recommended", ["single_crash"], 16, learning_rate=1e-4)
     assert [row["task"] for row in incident_rows(config)] == ["single_crash"] * 2
     assert config.group == 8 and config.at_once == 1 and config.learning_rate == 1e-4
     plain = make_config("novice", model="x")
-    assert asked_config("novice", [], None, model="x", warm_up=None) == plain
-    config = asked_config("novice", [], None, steps=7, model="x", micro_batches=4)
+    assert config_from_cli("novice", [], None, model="x", warm_up=None) == plain
+    config = config_from_cli("novice", [], None, steps=7, model="x", micro_batches=4)
     assert (config.steps, config.micro_batches) == (7, 4)
