@@ -203,8 +203,8 @@ def cost_line(track: str) -> str:
     lessons = base["settings"]
     learned = (
         f"that of the novice, then {lessons['shown']:,} episodes of `{CEILING}`, "
-        f"{lessons['own']:,} of its own that `{CEILING}` corrects, {lessons['dialects']:,} more with "
-        f"lexical augmentation, and {lessons['greedy']:,} that are also played greedily"
+        f"{lessons['own']:,} of its own that `{CEILING}` corrects, {lessons['dialects']:,} more "
+        f"with lexical augmentation, and {lessons['greedy']:,} that are also played greedily"
         if "base" in lessons
         else f"{lessons['drills']:,} SFT tasks, then {lessons['novices']:,} episodes of the novice"
     )
