@@ -90,9 +90,10 @@ def train_command(
         list[str] | None, Option(help="Repeat it; or all, in equal shares; or production.")
     ] = None,
     episodes: Annotated[int | None, Option(min=2, help="Of each task, dealt in turn.")] = None,
-    steps: Annotated[
+    steps: Annotated[int | None, Option(min=1, help="Optimizer steps.")] = None,
+    most_steps: Annotated[
         int | None,
-        Option("--steps", "--grpo-max-steps", min=1, help="Optimizer steps, or the most of them."),
+        Option("--grpo-max-steps", min=1, help="The most of them, such as with --episodes."),
     ] = None,
     load_in_4bit: Annotated[
         bool | None, Option(help="Whether to quantise the frozen weights (NVIDIA GPUs).")
@@ -127,7 +128,7 @@ def train_command(
         )
     changes = {"model": model, "load_in_4bit": load_in_4bit, "steps": steps, "seed": seed}
     changes |= map(_setting, settings or ())
-    config = config_from_cli(preset, task or [], episodes, **changes)
+    config = config_from_cli(preset, task or [], episodes, most_steps, **changes)
     config, warning = on_this_machine(config)
     run = folder or Path("runs") / preset / f"seed-{config.seed}"
     if push_to_hub:

@@ -82,7 +82,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
         # The first counts a whole episode, tool answers included; the second one turn.
         "max_completion_length": config.completion_tokens,
         "generation_kwargs": {"max_new_tokens": config.turn_tokens},
-        "max_tool_calling_iterations": config.most_steps,
+        "max_tool_calling_iterations": config.most_turns,
         "reward_weights": [1.0],
         "logging_steps": 1,
         "report_to": [track] if track else [],  # by default to every tracker that is installed
