@@ -135,8 +135,8 @@ class KeptCache:
 
     def keep(self, rows: Tensor) -> None:
         """Keep these rows only, in this order; a row may come several times."""
-        self.keys = [one[rows] for one in self.keys]
-        self.values = [one[rows] for one in self.values]
+        self.keys = [layer[rows] for layer in self.keys]
+        self.values = [layer[rows] for layer in self.values]
 
 
 def without_adapter(model: Any) -> Any:
@@ -151,13 +151,13 @@ def check_attention(model: Any) -> None:
     settings = without_adapter(model).config.get_text_config().to_dict()
     longest = settings.get("max_position_embeddings") or 0
     windows = ("sliding_window", "attention_chunk_size")
-    found = [name for name in windows if 0 < (settings.get(name) or 0) < longest]
-    found += [name for name, value in settings.items() if "softcap" in name and value]
-    found += [name for name in LOGIT_SCALES if settings.get(name) not in (None, 1, 1.0)]
+    unlike = [name for name in windows if 0 < (settings.get(name) or 0) < longest]
+    unlike += [name for name, value in settings.items() if "softcap" in name and value]
+    unlike += [name for name in LOGIT_SCALES if settings.get(name) not in (None, 1, 1.0)]
     known = {"full_attention", "sliding_attention"}
-    found += sorted({*(settings.get("layer_types") or ())} - known)
-    if found:
-        values = ", ".join(f"{name} {settings.get(name, '')}".strip() for name in found)
+    unlike += sorted({*(settings.get("layer_types") or ())} - known)
+    if unlike:
+        values = ", ".join(f"{name} {settings.get(name, '')}".strip() for name in unlike)
         raise ValueError(
             f"{model.config.name_or_path or settings['model_type']} cannot be played in memory: "
             f"it would be read wrongly, as it has {values}; serve it, and play it by --endpoint"
@@ -270,8 +270,8 @@ class Writer:
             return torch.multinomial(shares, 1)[:, 0].tolist()
         up_to = shares.double().cumsum(-1)
         places = torch.tensor(drawn, dtype=up_to.dtype, device=up_to.device)[:, None]
-        found = torch.searchsorted(up_to, places * up_to[:, -1:], right=True)
-        return found[:, 0].clamp(max=shares.shape[1] - 1).tolist()
+        chosen = torch.searchsorted(up_to, places * up_to[:, -1:], right=True)
+        return chosen[:, 0].clamp(max=shares.shape[1] - 1).tolist()
 
     def _read_prompts(self, prompts: Sequence[list[int]]) -> Tensor:
         """Logits after each prompt. Equal ones are read once, and so is what all begin with."""

@@ -168,8 +168,8 @@ class Lookahead:
         labels, chance = labels[best], chance[best]
         roots = np.where(labels < 0, NONE, labels // kinds // len(prior.faults))
         remedies, teams = [], []
-        for at, one in zip(roots, labels, strict=True):
-            struck = None if at == NONE else prior.faults[one // kinds % len(prior.faults)]
+        for at, label in zip(roots, labels, strict=True):
+            struck = None if at == NONE else prior.faults[label // kinds % len(prior.faults)]
             remedies.append("" if struck is None else struck.remedy)
             owner = None if struck is None else struck.owner_at(self.topology.services[at])
             teams.append(NONE if owner is None else TEAMS.index(owner))
@@ -221,7 +221,8 @@ class Lookahead:
         def by_outcome(values: np.ndarray) -> np.ndarray:
             return np.bincount(self._outcome_of[known], values[known], minlength=len(outcomes.root))
 
-        lines = [belief.line_chance(at, [one], self.step + 1) for one in self._readings_of(at)]
+        readings = self._readings_of(at)
+        lines = [belief.line_chance(at, [reading], self.step + 1) for reading in readings]
         chances = np.stack([by_outcome(chance * mass) for chance in lines])  # (readings, outcomes)
         chances /= np.maximum(by_outcome(mass), 1e-300)
         chances = chances[chances.max(1) > 0.0]

@@ -231,7 +231,7 @@ def build_expert(
     folder: str | Path,
     base: str | Path,
     seed: int = 0,
-    shown: int = 1500,
+    imitated: int = 1500,
     own: int = 16_000,
     dialects: int = 8_000,
     greedy: int = 6_000,
@@ -240,7 +240,7 @@ def build_expert(
     is returned as it is. `ValueError` if its settings differ, or if `base` holds no model.
 
     Args:
-        shown: how many of the expert's own episodes it imitates first.
+        imitated: how many of the expert's own episodes it imitates first.
         own: how many episodes it then plays itself, corrected by the expert (see `distillation`).
         dialects: how many more, with lexical augmentation (see `sft_tasks.AugmentedSession`).
         greedy: how many more, which it also plays greedily: where it is unsure, greedy play repeats
@@ -253,7 +253,7 @@ def build_expert(
     settings = {
         "base": weights,
         "seed": seed,
-        "shown": shown,
+        "shown": imitated,
         "own": own,
         "dialects": dialects,
         "greedy": greedy,
@@ -264,9 +264,9 @@ def build_expert(
     def make(log: Log) -> Made:
         model, tokenizer = load_language_model(base)
         model.float()  # a GPU loads it in half precision, which is too coarse for training
-        examples = _conversations(expert_episode, shown, tokenizer, tool_schemas())
+        examples = _conversations(expert_episode, imitated, tokenizer, tool_schemas())
         _imitate(model, examples, seed, EXPERT_RATE, "expert", log)
-        first = shown
+        first = imitated
         for lesson in (
             Lesson("own", own, NoisySession, temperature=1.0),
             Lesson("dialects", dialects, AugmentedSession, temperature=1.0),

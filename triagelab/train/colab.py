@@ -231,15 +231,14 @@ def choose_base(run: Path, config: TrainingConfig) -> Decoding | None:
         print(f"16 bit: the weights alone take {gib:.1f} of {T4.gib} GiB, so it is not tried")
     elif config.load_in_4bit:
         tried.append(False)
-    found = []
+    measured = []
     for in_4bit in tried:
-        one = run_in_subprocess(measure_decoding, replace(config, load_in_4bit=in_4bit))
-        print(
-            f"{one.bits}: {1000 * one.seconds:.0f} ms a decode step, {one.gib:.1f} GiB at the peak"
-        )
-        found.append(one)
-    fitting = [one for one in found if one.gib + SPARE <= T4.gib]
-    chosen = min(fitting, key=lambda one: one.seconds, default=found[0])
+        base = run_in_subprocess(measure_decoding, replace(config, load_in_4bit=in_4bit))
+        step = f"{1000 * base.seconds:.0f} ms a decode step"
+        print(f"{base.bits}: {step}, {base.gib:.1f} GiB at the peak")
+        measured.append(base)
+    fitting = [base for base in measured if base.gib + SPARE <= T4.gib]
+    chosen = min(fitting, key=lambda base: base.seconds, default=measured[0])
     why = "the faster that fits" if fitting else "though it may need more than"
     print(f"the run takes {chosen.bits}, {why} {T4.gib} GiB")
     run.mkdir(parents=True, exist_ok=True)

@@ -58,7 +58,7 @@ class Model(NamedTuple):
     @property
     def linear(self) -> int:
         """Weights of all linear layers: they are quantised, and multiply every token."""
-        return self.layers * sum(one * other for one, other in self.shapes)
+        return self.layers * sum(rows * columns for rows, columns in self.shapes)
 
     @property
     def others(self) -> int:
@@ -73,7 +73,7 @@ class Model(NamedTuple):
 
     def adapter(self, rank: int) -> int:
         """Weights of a LoRA adapter."""
-        return self.layers * rank * sum(one + other for one, other in self.shapes)
+        return self.layers * rank * sum(rows + columns for rows, columns in self.shapes)
 
 
 # From each model's `config.json`; a key is part of the model's name on a hub.

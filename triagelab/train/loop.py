@@ -28,7 +28,7 @@ reward alone; otherwise never answering would look just as good.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -118,19 +118,19 @@ class KeptTrainer(IncidentTrainer):
         self.model.eval()
         conversations = policy.converse(sessions)
         if self.credit == "part":
-            self._calls = [calls_of_tokens(one, self.processing_class) for one in conversations]
-        self._allowed = [one.allowed for one in conversations]
+            self._calls = [calls_of_tokens(talk, self.processing_class) for talk in conversations]
+        self._allowed = [talk.allowed for talk in conversations]
         self.model.train()
-        written = [sum(one.own) for one in conversations]
-        read = sum(len(one.prompt) for one in conversations)
+        written = [sum(talk.own) for talk in conversations]
+        read = sum(len(talk.prompt) for talk in conversations)
         self.state.num_input_tokens_seen += read + sum(written)
         self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
         self._metrics["train"]["completions/mean_length"].append(sum(written) / len(written))
         return (
-            [one.prompt for one in conversations],
-            [one.ids for one in conversations],
-            [list(map(int, one.own)) for one in conversations],
-            [one.messages[2:] for one in conversations],
+            [talk.prompt for talk in conversations],
+            [talk.ids for talk in conversations],
+            [list(map(int, talk.own)) for talk in conversations],
+            [talk.messages[2:] for talk in conversations],
             None,
             {},
             None,
@@ -220,7 +220,7 @@ class KeptTrainer(IncidentTrainer):
             logits = inner.get_output_embeddings()(hidden[own])
             if self.constrained:
                 written = [self._allowed[self._episode[row]] for row in rows.tolist()]
-                logits = masked(logits, [ids for one in written for ids in one])
+                logits = masked(logits, list(chain.from_iterable(written)))
             logps, entropies = selective_log_softmax_and_entropy(
                 logits,
                 input_ids[rows, width : until + 1][own],
@@ -251,7 +251,7 @@ def calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | No
     None. Calls are numbered as in the history, where an unreadable message counts as a call.
     """
     calls: list[int | None] = []
-    messages = iter([one for one in conversation.messages if one["role"] == "assistant"])
+    messages = (turn for turn in conversation.messages if turn["role"] == "assistant")
     made = 0
     for own, run in groupby(zip(conversation.own, conversation.ids, strict=True), itemgetter(0)):
         ids = [token for _, token in run]

@@ -182,8 +182,8 @@ def evaluate_run_command(
         typer.echo(score_table(frame).to_string(index=False))
         typer.echo("nothing of the trained model: training has not ended, or the hours were over")
     counts = frame.groupby("task", sort=False)["index"].nunique()
-    told = ", ".join(f"{count} of {task}" for task, count in counts.items())
-    typer.echo(f"held-out incidents: {told}; the episodes are in {run}/evaluation.parquet")
+    played = ", ".join(f"{count} of {task}" for task, count in counts.items())
+    typer.echo(f"held-out incidents: {played}; the episodes are in {run}/evaluation.parquet")
 
 
 @app.command("publish-model")

@@ -97,10 +97,10 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
         **precision(config),
     }
     arguments = GRPOConfig(**asked)
-    found = {name: getattr(arguments, name) for name in asked}
-    found["scale_rewards"] = found["scale_rewards"] or "none"  # Unsloth writes False for it
-    if found != asked:
-        changed = {name: value for name, value in found.items() if value != asked[name]}
+    kept = {name: getattr(arguments, name) for name in asked}
+    kept["scale_rewards"] = kept["scale_rewards"] or "none"  # Unsloth writes False for it
+    if kept != asked:
+        changed = {name: value for name, value in kept.items() if value != asked[name]}
         raise RuntimeError(
             f"the trainer's settings were changed: {changed}; install the versions of trl and "
             "unsloth that requirements.txt and requirements-gpu.txt name"
@@ -193,9 +193,9 @@ class EpisodeRecorder:
         append(self.folder / "episodes.jsonl", rows)
         # The opening is in the prompt that TRL generates from, but not in the one given here.
         opening = {**prompts[0][-1], "content": sessions[0].opening}
-        shown: dict[str, Any] = {key: rows[0][key] for key in ("step", "task", "index", "score")}
-        shown["messages"] = [opening, *completions[0]]
-        append(self.folder / "completions.jsonl", [shown])
+        first: dict[str, Any] = {key: rows[0][key] for key in ("step", "task", "index", "score")}
+        first["messages"] = [opening, *completions[0]]
+        append(self.folder / "completions.jsonl", [first])
 
         values: dict[str, list[float]] = defaultdict(list)
         for row in rows:
