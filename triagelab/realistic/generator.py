@@ -1,7 +1,7 @@
 """Incidents of `production` as arrays, one block at a time: a pure function of split and number.
 
     block = Block("test", 0)
-    block.shown.values  # [incident, service, metric, sample]
+    block.seen.values  # [incident, service, metric, sample]
 
 An incident is drawn from its cause: a cluster, a root, a kind of fault and its strength. These tell
 what each metric should be (`mesh.consequences`), and noise is added to that.
@@ -149,7 +149,7 @@ class Block:
         counts = np.where(self.logged[:, None, None], np.stack(self.lines, -1), np.nan)
         alerts = self._alerts(values, bands[0])
         calls = self.mesh.calls.astype(np.float32)
-        self.shown = Arrays(calls, values, *bands, waits, counts, alerts)  # not rounded
+        self.seen = Arrays(calls, values, *bands, waits, counts, alerts)  # not rounded
         at_root = np.arange(size) == self.root[:, None]
         deploys = np.where(at_root, DEPLOYED[self.kind][:, None], 0.0)
         self.deployed = draw.chance(np.maximum(deploys, dials.DEPLOYS), BLOCK, size)  # [B, N]
@@ -174,7 +174,8 @@ class Block:
         }
         shape = (*mesh.own.shape, SAMPLES)
         drawn = {
-            name: one.draw(draw, self.chances, *mesh.own.shape) for name, one in self.noise.items()
+            name: noise.draw(draw, self.chances, *mesh.own.shape)
+            for name, noise in self.noise.items()
         }
         drawn["p95"] = drawn["latency"]
         machine = np.broadcast_to(mesh.machine[..., None], shape)
@@ -218,13 +219,13 @@ class Block:
         slow = late > 3.0 * np.nan_to_num(usual[:, :, AT["p95"]], nan=np.inf)
         counted = np.maximum(self.requests[..., ZERO + 1 :].sum(-1), 1)
         failed = self.failures[..., ZERO + 1 :].sum(-1) / counted - mesh.errors
-        one = (mesh.style == APPLICATION)[:, None]
-        fails = mesh.entry & (failed > np.where(one, 0.004, 0.05))
+        alone = (mesh.style == APPLICATION)[:, None]
+        fails = mesh.entry & (failed > np.where(alone, 0.004, 0.05))
         timed = np.isfinite(after[:, :, [AT["latency"], AT["p95"]]]).any((2, 3))
-        slow = np.where(one, mesh.entry & timed & ~fails.any(1, keepdims=True), slow)
-        busiest = np.where(one, (mesh.rate * mesh.entry * (slow | fails)), 0.0)
-        told = ~one | (busiest == busiest.max(1, keepdims=True))
-        return np.stack([slow & told, fails & told], -1).astype(np.float32)
+        slow = np.where(alone, mesh.entry & timed & ~fails.any(1, keepdims=True), slow)
+        busiest = np.where(alone, (mesh.rate * mesh.entry * (slow | fails)), 0.0)
+        alerted = ~alone | (busiest == busiest.max(1, keepdims=True))
+        return np.stack([slow & alerted, fails & alerted], -1).astype(np.float32)
 
 
 def block_stream(split: str, number: int) -> Draw:
@@ -261,7 +262,7 @@ def _noises(draw: Draw, mesh: Mesh) -> dict[str, Noise]:
     """The noise of each metric of each service."""
     few = 1.0 / np.sqrt(mesh.rate * mesh.period + 0.5)
     ends = dials.CORRELATED, dials.DRIFT, dials.BUSY
-    follows, day, busy = (draw.uniform(one, len(few), 1) for one in ends)
+    follows, day, busy = (draw.uniform(dial, len(few), 1) for dial in ends)
     calls = draw.lognormal(*dials.CALLS_P95, len(few), 1) * mesh.noise
     memory = draw.lognormal(*dials.MEMORY, *few.shape)
     node = draw.lognormal(*dials.NODE_CPU, len(few), 1)
@@ -294,28 +295,28 @@ def _usual_bands(
     """The usual value as it is known, its robust spread, and its 5th and 95th percentile."""
     count, size = mesh.own.shape
     sigma = np.empty_like(usual)
-    for name, one in (noise | {"p95": noise["latency"]}).items():
+    for name, own in (noise | {"p95": noise["latency"]}).items():
         share = LATENCY_SHARE if name == "latency" else 1.0
-        day = one.day if name in CUT else 0.0  # their bands are of several days
-        sigma[:, :, AT[name]] = share * np.sqrt(one.wander**2 + one.counted**2 + day**2)
+        day = own.day if name in CUT else 0.0  # their bands are of several days
+        sigma[:, :, AT[name]] = share * np.sqrt(own.wander**2 + own.counted**2 + day**2)
     sigma[:, :, AT["available"]] = 0.0
-    shown = usual.copy()
+    known = usual.copy()
     often = mesh.rate * mesh.period > SELDOM
-    shown[:, :, AT["requests"]] *= often * np.where(mesh.period > 60.0, mesh.period, 1.0)
+    known[:, :, AT["requests"]] *= often * np.where(mesh.period > 60.0, mesh.period, 1.0)
     rarely = mesh.rate * mesh.period < draw.uniform((0.0, 0.5), count, size)
-    shown[:, :, : AT["available"]][rarely] = np.nan
+    known[:, :, : AT["available"]][rarely] = np.nan
     uneven = np.exp(draw.uniform((0.0, 2.0), count, size, 1) * draw.chance(0.35, count, size, 1))
     above = np.minimum(1.645 * sigma * uneven, 9.0)
-    low, high = shown * np.exp(-1.645 * sigma), shown * np.exp(above)
-    deviation = shown * sigma * draw.uniform((0.3, 1.0), count, size, 1)
+    low, high = known * np.exp(-1.645 * sigma), known * np.exp(above)
+    deviation = known * sigma * draw.uniform((0.3, 1.0), count, size, 1)
     at = AT["available"]
     fails = 1.0 - usual[:, :, at] / 100.0
     spread = 100.0 * np.sqrt(fails * (1.0 - fails) / np.maximum(mesh.rate * mesh.period, 1.0))
     deviation[:, :, at], high[:, :, at] = spread, 100.0
     low[:, :, at] = usual[:, :, at] - 1.645 * spread - 30.0 * fails
-    for array in (shown, deviation, low, high):
+    for array in (known, deviation, low, high):
         array[~mesh.measured] = np.nan
-    return shown, deviation, low, high
+    return known, deviation, low, high
 
 
 def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> np.ndarray:
@@ -357,7 +358,7 @@ def _lines(draw: Draw, mesh: Mesh, change: Change, load: np.ndarray, minutes: np
         mean = (mean + 0.01) * draw.stream.standard_gamma(BURSTINESS, (count, size)) / BURSTINESS
         return draw.stream.poisson(np.minimum(mean * minutes, 1e6)) / minutes, usual
 
-    errors, usual_errors = complain(0.7, 0.8, change.told)
-    warnings, usual_warnings = complain(0.55, 2.0, 0.3 * change.told)
+    errors, usual_errors = complain(0.7, 0.8, change.error_lines)
+    warnings, usual_warnings = complain(0.55, 2.0, 0.3 * change.error_lines)
     ordinary = np.rint(lines * minutes) / minutes
     return Lines(ordinary, np.rint(usual_lines), errors, usual_errors, warnings, usual_warnings)

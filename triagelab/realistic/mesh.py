@@ -139,8 +139,8 @@ def _calls(draw: Draw, layer: np.ndarray) -> np.ndarray:
 
 def _closure(step: np.ndarray) -> np.ndarray:
     """1 + step + step^2 + ...: calls form no cycles, so the sum ends."""
-    one = np.eye(step.shape[-1], dtype=np.float32)
-    total, power = one + step, step @ step
+    itself = np.eye(step.shape[-1], dtype=np.float32)
+    total, power = itself + step, step @ step
     while power.any():
         total = total + power
         power = power @ step
@@ -170,7 +170,7 @@ class Change:
     cpu: np.ndarray  # ratio
     memory: np.ndarray  # ratio
     node: np.ndarray  # ratio, of the machine's cpu
-    told: np.ndarray  # error lines a minute
+    error_lines: np.ndarray  # error lines a minute
     lines: np.ndarray  # share of lines that are missing
 
 
@@ -207,6 +207,6 @@ def consequences(
         cpu=at * size["cpu"],
         memory=at * size["memory"],
         node=beside * (usual["cpu"] * size["cpu"]) / rows["cpu_of_machine"],
-        told=size["tells"] * (at + 0.3 * np.maximum(failed - at, 0.0)),
+        error_lines=size["tells"] * (at + 0.3 * np.maximum(failed - at, 0.0)),
         lines=at * size["fewer"],
     )

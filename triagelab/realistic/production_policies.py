@@ -26,10 +26,10 @@ Chances = Callable[[VisibleIncident, Evidence], tuple[np.ndarray, np.ndarray]]
 
 def hurt(evidence: Evidence, service: str) -> float:
     """Return how much slower than usual a service is, plus the share of requests newly failing."""
-    times = [one for one in evidence.measured(service, *LATENCIES) if one.usual]
+    times = [row for row in evidence.measured(service, *LATENCIES) if row.usual]
     rest = evidence.measured(service, *SUCCESSES)
-    slower = max((_mean(one) / (one.usual or 1.0) - 1.0 for one in times), default=0.0)
-    failing = max((((one.usual or 0.0) - _mean(one)) / 100.0 for one in rest), default=0.0)
+    slower = max((_mean(row) / (row.usual or 1.0) - 1.0 for row in times), default=0.0)
+    failing = max((((row.usual or 0.0) - _mean(row)) / 100.0 for row in rest), default=0.0)
     return min(slower, 10.0) + failing
 
 
@@ -77,7 +77,7 @@ class ChancePolicy(PathPolicy):
         fault = FAILURES[int(kinds[at].argmax())]
         return [
             Action("identify_root_cause", (root,), float(chance[at])),
-            *(Action("identify_root_cause", (one,)) for one in others),
+            *(Action("identify_root_cause", (name,)) for name in others),
             Action("remediate", (fault.remedy, root)),
             Action("escalate", (fault.team,)),
             Action("resolve"),

@@ -262,7 +262,7 @@ class NoisySession(ToolSession):
 
 
 class AugmentedSession(NoisySession):
-    """A session with lexical augmentation: throughout the incident, some words read as they are, and
+    """A session with lexical augmentation: throughout the incident some words read as they are, and
     others always as the same made-up word.
     """
 

@@ -106,8 +106,8 @@ class Sweep(NamedTuple):
 
 
 def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
-    """Read a sweep that is to run in `folder`, by default `runs/<its name>`. `ValueError` for a file
-    that is no sweep, or names parameters that its notebook does not take.
+    """Read a sweep that is to run in `folder`, by default `runs/<its name>`. `ValueError` for a
+    file that is no sweep, or names parameters that its notebook does not take.
     """
     path = Path(path)
     try:

@@ -22,8 +22,8 @@ def cause(block, kind, root):
 def digest(block):
     """Of what is shown, to three digits: what the last bits of a sum may not change."""
     texts = []
-    shown = block.shown
-    for array in (shown.values, shown.usual, shown.waits[..., 2], block.lines.ordinary):
+    seen = block.seen
+    for array in (seen.values, seen.usual, seen.waits[..., 2], block.lines.ordinary):
         texts.append(" ".join(f"{value:.3g}" for value in np.ravel(array)))
     texts.append(" ".join(map(str, block.root)))
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
@@ -94,8 +94,8 @@ def test_what_a_style_does_not_measure_is_unknown():
         never = ~STYLES[block.mesh.style]
         never[:, AT["p95"]] = False  # in the place of a latency that is not measured
         for incident in range(BLOCK):
-            assert np.isnan(block.shown.values[incident][:, never[incident]]).all()
-        assert np.isnan(block.shown.values[:, :, AT["p95"]][block.requests == 0]).all()
+            assert np.isnan(block.seen.values[incident][:, never[incident]]).all()
+        assert np.isnan(block.seen.values[:, :, AT["p95"]][block.requests == 0]).all()
 
 
 def test_a_sample_is_struck_from_the_onset_on():
@@ -104,14 +104,14 @@ def test_a_sample_is_struck_from_the_onset_on():
 
 def test_nothing_measured_is_infinite(monkeypatch):
     monkeypatch.setattr(dials, "CALLS_P95", (500.0, 0.0))  # as noise is once in ten thousand blocks
-    assert not np.isinf(Block("train", 0).shown.values).any()
+    assert not np.isinf(Block("train", 0).seen.values).any()
 
 
 def test_an_alert_tells_of_what_was_measured():
     # It must not prove a fault: whoever fails on its own alerts, too.
     without = 0
     for block in (*BLOCKS, *(Block("train", number) for number in range(6, 20))):
-        failed = block.shown.alerts[..., 1] > 0.0
+        failed = block.seen.alerts[..., 1] > 0.0
         after = block.failures[..., generator.ZERO + 1 :].sum(-1) > 0
         assert not (failed & ~after).any()
         without += int(failed[block.kind == NO_FAULT].any(1).sum())

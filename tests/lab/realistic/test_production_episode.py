@@ -71,9 +71,9 @@ def test_the_truth_is_nowhere_before_the_end():
     for index in range(12):
         episode = ProductionEpisode.open("test", index)
         truth = episode.incident.case.truth
-        shown = [repr(episode.incident), render(episode.opening, episode.incident.topology)]
-        shown += [repr(episode._ask(name)) for name in ("all", *episode.incident.case.services)]
-        text = " ".join(shown)
+        texts = [repr(episode.incident), render(episode.opening, episode.incident.topology)]
+        texts += [repr(episode._ask(name)) for name in ("all", *episode.incident.case.services)]
+        text = " ".join(texts)
         assert truth.fault == "none" or truth.fault not in text
         assert truth.how not in text and "nan" not in text.lower().split()
 
@@ -90,7 +90,7 @@ def test_the_path_goes_up_along_calls():
 def test_a_case_says_what_its_block_says():
     # The ranker learns from blocks and plays cases: three digits and the order are all that differ.
     block = Block("train", 2)
-    numbers = features(block.shown)
+    numbers = features(block.seen)
     for at in (0, 5, 9):
         episode = ProductionEpisode.open("train", 2 * BLOCK + at)
         names = names_of("train", 2 * BLOCK + at)

@@ -10,7 +10,7 @@ from triagelab.realistic.ranker import chances, load_ranker, save_ranker, train_
 
 def test_the_order_of_services_does_not_matter_and_chances_sum_to_one():
     for number in range(2):
-        seen = Block("train", number).shown
+        seen = Block("train", number).seen
         size = seen.calls.shape[1]
         order = np.random.default_rng(0).permutation(size)
         moved = type(seen)(
@@ -29,7 +29,7 @@ def test_the_order_of_services_does_not_matter_and_chances_sum_to_one():
 
 
 def test_features_are_finite_whatever_is_missing():
-    seen = Block("train", 2).shown
+    seen = Block("train", 2).seen
     for name in seen._fields[1:-1]:
         without = seen._replace(**{name: np.full_like(getattr(seen, name), np.nan)})
         assert np.isfinite(features(without)).all(), name
@@ -42,7 +42,7 @@ def test_training_learns_and_its_weights_survive_being_saved(tmp_path, monkeypat
     # Of ten services and "nothing", a guess costs log 11 = 2.4, and the kind of fault 0.5 more.
     assert np.mean(losses[-3:]) < 2.4 < losses[0]
     save_ranker(ranker, tmp_path / "ranker.npz")
-    seen = Block("test", 0).shown
+    seen = Block("test", 0).seen
     again = load_ranker(tmp_path / "ranker.npz")
     for one, other in zip(chances(ranker, seen), chances(again, seen), strict=True):
         assert np.array_equal(one, other)
