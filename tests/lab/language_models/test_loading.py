@@ -134,10 +134,10 @@ def test_a_short_template_loses_no_word_about_a_tool(tokenizers):
         {"role": "assistant", "content": "Well.", "tool_calls": calls},
         {"role": "tool", "name": "escalate", "content": "paged sre"},
     ]
-    whole, short = (rendered(one, messages, tool_schemas()) for one in tokenizers)
-    (before, shown), (cut, shown_short) = (text.split("<tools>\n") for text in (whole, short))
+    whole, short = (rendered(tokenizer, messages, tool_schemas()) for tokenizer in tokenizers)
+    (before, listed), (cut, listed_short) = (text.split("<tools>\n") for text in (whole, short))
     (lines, after), (lines_short, rest) = (
-        text.split("\n</tools>") for text in (shown, shown_short)
+        text.split("\n</tools>") for text in (listed, listed_short)
     )
     assert before == cut and after == rest and lines != lines_short
     for line, schema in zip(lines_short.splitlines(), tool_schemas(), strict=True):

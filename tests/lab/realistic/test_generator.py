@@ -32,7 +32,7 @@ def digest(block):
 def test_incidents_never_change():
     # Published results are of these; the same on Python 3.11 and 3.13.
     blocks = [Block("test", number) for number in range(3)]
-    assert [digest(one) for one in blocks] == GOLDEN
+    assert [digest(block) for block in blocks] == GOLDEN
     assert not np.array_equal(blocks[0].root, BLOCKS[0].root)  # of the other split
 
 
@@ -73,7 +73,7 @@ def test_a_fault_changes_its_root_and_what_follows_from_it():
 
 def test_a_slow_root_slows_its_callers_by_what_they_wait_for():
     mesh = BLOCKS[0].mesh
-    added = next(at for at, one in enumerate(FAILURES) if one.name == "added_delay")
+    added = next(at for at, fault in enumerate(FAILURES) if fault.name == "added_delay")
     root = mesh.own.shape[1] - 1
     slower = cause(BLOCKS[0], added, root).latency * mesh.latency
     expected = mesh.slowed[:, :, root] * slower[:, root, None]
@@ -82,11 +82,11 @@ def test_a_slow_root_slows_its_callers_by_what_they_wait_for():
 
 def test_a_stronger_fault_does_more():
     kinds = np.arange(len(FAILURES))
-    weak, strong = (sizes(kinds, np.full((len(kinds), 4), one)) for one in (0.1, 0.9))
-    for name, one in weak.items():
-        assert (strong[name] >= one).all() and (strong[name] > one).any()
+    weak, strong = (sizes(kinds, np.full((len(kinds), 4), strength)) for strength in (0.1, 0.9))
+    for name, size in weak.items():
+        assert (strong[name] >= size).all() and (strong[name] > size).any()
     hidden = sizes(kinds, np.full((len(kinds), 4), np.nan))
-    assert not any(one.any() for one in hidden.values())
+    assert not any(size.any() for size in hidden.values())
 
 
 def test_what_a_style_does_not_measure_is_unknown():

@@ -28,7 +28,7 @@ QUIET = next(at for at in range(200) if not production_case("train", at).truth.r
 
 
 def blame(*services):
-    return [Action("identify_root_cause", (one,)) for one in services]
+    return [Action("identify_root_cause", (name,)) for name in services]
 
 
 def played(index, *actions):
@@ -81,7 +81,7 @@ def test_the_truth_is_nowhere_before_the_end():
 def test_the_path_goes_up_along_calls():
     for index in range(40):
         case = production_case("train", index)
-        calls = {tuple(one) for one in case.calls}
+        calls = {tuple(call) for call in case.calls}
         path = case.truth.path
         assert path[:1] == ((case.truth.root,) if case.truth.root else ())
         assert all((above, below) in calls for below, above in itertools.pairwise(path))
@@ -95,8 +95,8 @@ def test_a_case_says_what_its_block_says():
         episode = ProductionEpisode.open("train", 2 * BLOCK + at)
         names = names_of("train", 2 * BLOCK + at)
         order = [names.index(name) for name in episode.incident.topology.names]
-        told = features(arrays_of_evidence(seen(episode)))[0]
-        off = np.abs(told - numbers[at][order])
+        played = features(arrays_of_evidence(seen(episode)))[0]
+        off = np.abs(played - numbers[at][order])
         assert np.quantile(off, 0.99) < 0.1 and np.median(off) < 1e-3
 
 
@@ -111,10 +111,10 @@ def test_unknown_coordinates_are_refused():
 def test_every_policy_plays_to_the_end(name):
     policy = PRODUCTION_POLICIES[name](0)
     episodes = [ProductionEpisode.open("test", index) for index in range(4)]
-    for one in policy.play(episodes):
-        assert one.episode.record.closed_by in ("resolve", "ignore")
-        way = one.episode.record.root_causes
-        calls = {tuple(call) for call in one.episode.incident.case.calls}
+    for result in policy.play(episodes):
+        assert result.episode.record.closed_by in ("resolve", "ignore")
+        way = result.episode.record.root_causes
+        calls = {tuple(call) for call in result.episode.incident.case.calls}
         assert all((above, below) in calls for below, above in itertools.pairwise(way))
 
 

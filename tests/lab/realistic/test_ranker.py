@@ -15,9 +15,9 @@ def test_the_order_of_services_does_not_matter_and_chances_sum_to_one():
         order = np.random.default_rng(0).permutation(size)
         moved = type(seen)(
             seen.calls[:, order][:, :, order],
-            *(one[:, order] for one in seen[1:6]),
+            *(array[:, order] for array in seen[1:6]),
             seen.waits[:, order][:, :, order],
-            *(one[:, order] for one in seen[7:]),
+            *(array[:, order] for array in seen[7:]),
         )
         before, kinds = chances(load_ranker(), seen)
         after, moved_kinds = chances(load_ranker(), moved)
@@ -44,5 +44,5 @@ def test_training_learns_and_its_weights_survive_being_saved(tmp_path, monkeypat
     save_ranker(ranker, tmp_path / "ranker.npz")
     seen = Block("test", 0).seen
     again = load_ranker(tmp_path / "ranker.npz")
-    for one, other in zip(chances(ranker, seen), chances(again, seen), strict=True):
-        assert np.array_equal(one, other)
+    for first, other in zip(chances(ranker, seen), chances(again, seen), strict=True):
+        assert np.array_equal(first, other)

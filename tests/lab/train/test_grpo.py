@@ -119,7 +119,7 @@ def test_a_finished_run_is_left_alone_and_another_one_is_refused(run, tiny_base,
         train(tiny(base, learning_rate=1.0), moved, progress=False)
     # The old run's end would be compared with the new base's beginning.
     weights = load_file(base / "model.safetensors")
-    save_file({name: one * 1.01 for name, one in weights.items()}, base / "model.safetensors")
+    save_file({name: weight * 1.01 for name, weight in weights.items()}, base / "model.safetensors")
     with pytest.raises(ValueError, match=r"other settings \(weights differ\)"):
         train(tiny(base), moved, progress=False)
 
@@ -252,7 +252,7 @@ def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
     loaded, _ = load_language_model(tiny_base, adapter=model)
     assert any("lora" in name for name, _ in loaded.named_parameters())
     warmed = load_file(run / "warm-up" / "adapter_model.safetensors")
-    assert any(one.any() for name, one in warmed.items() if "lora_B" in name)  # 0 before
+    assert any(weight.any() for name, weight in warmed.items() if "lora_B" in name)  # 0 before
     # The gain is GRPO's alone: it is measured from the model after the warm-up.
     base = before_and_after(run)["base"]
     assert base.settings["adapter"] == weights_digest(run / "warm-up")

@@ -56,10 +56,10 @@ def test_bad_settings_are_answered(changes, answer):
 
 def test_presets_are_those_of_published_runs_and_careful_where_nothing_was_tuned():
     for preset in ("novice", "expert"):
-        found = settings_of(RESULTS / preset / "seed-1")
-        made = asdict(make_config(preset, model=found["model"], seed=1))
-        both = made.keys() & found
-        assert {name: found[name] for name in both} == {name: made[name] for name in both}
+        published = settings_of(RESULTS / preset / "seed-1")
+        made = asdict(make_config(preset, model=published["model"], seed=1))
+        both = made.keys() & published
+        assert {name: published[name] for name in both} == {name: made[name] for name in both}
     # On a T4 in fp16 rate and clip lie where others' recipes for it do, and every checkpoint that
     # is deleted stays in Google Drive's bin.
     for preset in ("recommended", "t4_starter", "t4_qwen3"):
