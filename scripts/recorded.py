@@ -54,8 +54,7 @@ def production() -> None:
     weights = [trained(seed) for seed in range(SEEDS)]
     shutil.copy(weights[0], WEIGHTS)  # however well it does
     frames = [
-        play_production(make_policy(name, known=RECORDED_POLICIES), INCIDENTS)
-        for name in RANKED
+        play_production(make_policy(name, known=RECORDED_POLICIES), INCIDENTS) for name in RANKED
     ]
     frames += [
         play_production(ranker_policy(path), INCIDENTS).assign(seed=seed)

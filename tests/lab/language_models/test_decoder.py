@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 import torch
-from gpu import qwen_tokenizer
+from qwen_tokenizer import qwen_tokenizer
 from transformers import (
     AutoModelForCausalLM,
     Gemma2Config,

@@ -3,9 +3,9 @@
 from functools import cache
 
 import pytest
-from gpu import qwen_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from qwen_tokenizer import qwen_tokenizer
 
 from logtriage.play.conversation import answers
 from logtriage.play.episode import Episode
