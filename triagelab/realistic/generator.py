@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import dials
-from .dials import CHANCES, DEPLOYED, GROUPS, HIDDEN, NETWORK, NO_FAULT, sizes
+from . import randomisation
 from .mesh import APPLICATION, AT, BLOCK, METRICS, Change, Draw, Mesh, consequences
+from .randomisation import CHANCES, DEPLOYED, GROUPS, HIDDEN, NETWORK, NO_FAULT, sizes
 
 SAMPLES = 6
 # Which samples of a metric are off: none; all, or those from sample 1 .. 5 on; a single one.
@@ -116,10 +116,10 @@ class Block:
 
     def __init__(self, split: str, number: int) -> None:
         draw = block_stream(split, number)
-        low, high = np.log(dials.SERVICES[0]), np.log(dials.SERVICES[1] + 1)
+        low, high = np.log(randomisation.SERVICES[0]), np.log(randomisation.SERVICES[1] + 1)
         size = int(np.exp(low + (high - low) * draw.stream.random()))
         self.mesh = Mesh(draw, size)
-        # [B] number in `dials.FAILURES`, or `NO_FAULT`; root -1 without a fault
+        # [B] number in `randomisation.FAILURES`, or `NO_FAULT`; root -1 without a fault
         self.kind, self.root = _cause(draw, self.mesh)
         strength = draw.uniform((0.0, 1.0), BLOCK, len(GROUPS))
         strength[draw.chance(HIDDEN[self.kind], BLOCK, len(GROUPS))] = np.nan
@@ -129,16 +129,19 @@ class Block:
         self.onset = draw.stream.integers(0, len(ONSETS), BLOCK)  # [B] number in `ONSETS`
 
         self.noise = _noises(draw, self.mesh)
-        shift, spike = draw.uniform(dials.SHIFTS, BLOCK, 1), draw.uniform(dials.SPIKES, BLOCK, 1)
+        shift, spike = (
+            draw.uniform(randomisation.SHIFTS, BLOCK, 1),
+            draw.uniform(randomisation.SPIKES, BLOCK, 1),
+        )
         self.chances = pattern_chances(shift, spike)  # [B, pattern] of `PATTERNS`
         follows = self.noise["latency"].follows
-        together = Noise(draw.uniform(dials.LOAD, BLOCK, 1), 0.0, 0.0, 0.0, follows)
+        together = Noise(draw.uniform(randomisation.LOAD, BLOCK, 1), 0.0, 0.0, 0.0, follows)
         self.load = np.exp(together.draw(draw, self.chances, BLOCK, 1))  # [B, 1, sample] requests
         self.steady_cpu = draw.uniform((0.1, 0.9), BLOCK, size)  # [B, N] share without requests
         self.usual = _usual(self.mesh)  # [B, N, metric] of which `shown` may lack some
 
         values = self._values(draw)
-        self.failing = draw.uniform(dials.FAILING, BLOCK, 1)  # [B, 1] chance of a bystander
+        self.failing = draw.uniform(randomisation.FAILING, BLOCK, 1)  # [B, 1] chance of a bystander
         self.requests, self.failures = self._count(draw, values)  # [B, N, sample] in the period
         self._hide(draw, values)
         bands = _usual_bands(draw, self.mesh, self.noise, self.usual)
@@ -152,7 +155,9 @@ class Block:
         self.seen = Arrays(calls, values, *bands, waits, counts, alerts)  # not rounded
         at_root = np.arange(size) == self.root[:, None]
         deploys = np.where(at_root, DEPLOYED[self.kind][:, None], 0.0)
-        self.deployed = draw.chance(np.maximum(deploys, dials.DEPLOYS), BLOCK, size)  # [B, N]
+        self.deployed = draw.chance(
+            np.maximum(deploys, randomisation.DEPLOYS), BLOCK, size
+        )  # [B, N]
 
     def _values(self, draw: Draw) -> np.ndarray:
         """Draw each metric except availability, [B, N, metric, sample]."""
@@ -207,7 +212,7 @@ class Block:
 
     def _hide(self, draw: Draw, values: np.ndarray) -> None:
         """Set samples to nan that are lost, had no requests, or are not measured at all."""
-        lost = draw.chance(draw.uniform(dials.MISSING, BLOCK, 1, 1), *self.requests.shape)
+        lost = draw.chance(draw.uniform(randomisation.MISSING, BLOCK, 1, 1), *self.requests.shape)
         for name in ("latency", "p95"):
             values[:, :, AT[name]][lost | (self.requests == 0)] = np.nan
         values[~self.mesh.measured] = np.nan
@@ -261,11 +266,11 @@ def log_change(ratio: np.ndarray) -> np.ndarray:
 def _noises(draw: Draw, mesh: Mesh) -> dict[str, Noise]:
     """The noise of each metric of each service."""
     few = 1.0 / np.sqrt(mesh.rate * mesh.period + 0.5)
-    ends = dials.CORRELATED, dials.DRIFT, dials.BUSY
-    follows, day, busy = (draw.uniform(dial, len(few), 1) for dial in ends)
-    calls = draw.lognormal(*dials.CALLS_P95, len(few), 1) * mesh.noise
-    memory = draw.lognormal(*dials.MEMORY, *few.shape)
-    node = draw.lognormal(*dials.NODE_CPU, len(few), 1)
+    ends = randomisation.CORRELATED, randomisation.DRIFT, randomisation.BUSY
+    follows, day, busy = (draw.uniform(limits, len(few), 1) for limits in ends)
+    calls = draw.lognormal(*randomisation.CALLS_P95, len(few), 1) * mesh.noise
+    memory = draw.lognormal(*randomisation.MEMORY, *few.shape)
+    node = draw.lognormal(*randomisation.NODE_CPU, len(few), 1)
     cpu = np.clip(0.8 * mesh.noise, 0.05, 0.6)
     return {
         # Also the p95's, as most of it is shared.
@@ -324,11 +329,11 @@ def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> np.ndarr
     count, size = mesh.own.shape
     square = (count, size, size)
     kept = draw.chance(0.9, count) & (mesh.style != APPLICATION)
-    untimed = draw.chance(draw.uniform(dials.UNTIMED, count, 1, 1), *square)
+    untimed = draw.chance(draw.uniform(randomisation.UNTIMED, count, 1, 1), *square)
     known = mesh.calls & kept[:, None, None] & ~untimed
-    far = draw.uniform(dials.FAR_CALLS, count, 1, 1)
-    noise = draw.lognormal(*dials.NETWORK_NOISE, count, 1, 1)
-    served_noise = draw.lognormal(*dials.SERVED_NOISE, count, 1, 1)
+    far = draw.uniform(randomisation.FAR_CALLS, count, 1, 1)
+    noise = draw.lognormal(*randomisation.NETWORK_NOISE, count, 1, 1)
+    served_noise = draw.lognormal(*randomisation.SERVED_NOISE, count, 1, 1)
     slower = np.maximum(1.0 + change.latency, 0.05)
     wobble = served_noise + FAR_SERVED * draw.chance(far, *square)
     served = (mesh.latency * slower)[:, None, :] * np.exp(wobble * draw.normal(*square))

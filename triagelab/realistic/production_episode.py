@@ -29,9 +29,9 @@ from logtriage.world.telemetry import Alert
 
 from ..real.cases import Case, Truth, Window
 from ..real.real_episode import RealEpisode
-from .dials import FAILURES, NO_FAULT
 from .generator import ONSETS, SAMPLES, ZERO, Block
 from .mesh import AT, BLOCK, METRICS
+from .randomisation import FAILURES, NO_FAULT
 
 PRODUCTION = "production"  # the name of the task
 SPLITS = ("train", "test")

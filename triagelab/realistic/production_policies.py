@@ -15,9 +15,9 @@ from logtriage.play.observed import LATENCIES, SUCCESSES, Evidence, Measure, rec
 from logtriage.policies.policy import Policy
 
 from ..real.rules import RULES, RankingPolicy, random_ranking, ranked
-from .dials import FAILURES
 from .features import arrays_of_evidence
 from .production_episode import PRODUCTION, way_up
+from .randomisation import FAILURES
 
 RANKER = "ranker"
 CEILING = "ceiling"  # in published results: the exact posterior, whose code is in commit fd8ccaf

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from .dials import FAILURES
 from .features import features
 from .generator import Arrays, Block
 from .mesh import BLOCK
+from .randomisation import FAILURES
 
 WIDTH = 64  # numbers per service inside the network
 FARTHEST = 8.0  # standard deviations at which a feature is cut

@@ -1,5 +1,5 @@
-"""TRL's training loop without its repeated work, and with credit for each answer. It is for models
-whose keys and values we keep.
+"""TRL's training loop without its repeated work, and with an advantage for each component of the
+score. It is for models whose keys and values we keep.
 
 TRL reads the whole conversation again at each turn, and a group's prompt again for each episode. It
 pads every episode of a step to the longest, and reads episodes again whose advantage is 0.
@@ -7,10 +7,11 @@ pads every episode of a step to the longest, and reads episodes again whose adva
 generates with its own kernels and keeps TRL's loop (`trainer.IncidentTrainer`). Both classes
 override private methods of TRL, which is pinned.
 
-**Credit.** With the credit `episode`, TRL's own, every token of an episode has the same advantage:
-the episode's reward less the mean of its group. So a right root cause also praises a wrong
-severity. But the score is a sum of parts, and apart from gate, speed and costs one answer does not
-change what another is worth. With the credit `part`, each answer therefore gets its own:
+**Per-component advantages.** With the credit `episode`, TRL's own, every token of an episode has
+the same advantage: the episode's reward less the mean of its group. So a right root cause also
+praises a wrong severity. But the score is a sum of components, and apart from gate, speed and costs
+an answer does not change what another is worth. With the credit `part`, each answer therefore has
+its own advantage:
 
 | what the model writes | what it is credited with |
 |---|---|
@@ -57,8 +58,8 @@ class Advantages(NamedTuple):
     outside: float  # of all other tokens
 
 
-def credits(score: Score, reward: float, ignored: bool = False) -> dict[str, float]:
-    """The credit that an episode gives each kind of call, by action type; `WHOLE` for all others.
+def component_rewards(score: Score, reward: float, ignored: bool = False) -> dict[str, float]:
+    """The reward of each kind of call of an episode, by action type; `WHOLE` for all others.
 
     `reward` includes the costs of malformed calls. `ignored` says that the episode was closed by
     `ignore`; what the gate took for that is not charged to the team.
@@ -81,7 +82,7 @@ def group_advantages(sessions: Sequence[ToolSession]) -> list[Advantages]:
     values: dict[str, list[float]] = defaultdict(list)
     for session in sessions:
         score, closed_by = final_score(session.episode), session.episode.record.closed_by
-        gives = credits(score, session.reward(), ignored=closed_by == "ignore")
+        gives = component_rewards(score, session.reward(), ignored=closed_by == "ignore")
         kinds: list[str] = []  # of each call: only a first answer is credited with its part
         for step in session.episode.history:
             kind = step.action.type if step.action else WHOLE
@@ -140,13 +141,13 @@ class KeptTrainer(IncidentTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output = super()._generate_and_score_completions(inputs)
         if self.credit == "part":
-            table = self._advantages_by_part(output["completion_ids"].shape[1])
+            table = self._component_advantages(output["completion_ids"].shape[1])
             output["advantages"] = table.to(output["completion_ids"].device)
         # TRL shuffles the episodes, so each keeps its number, to find its `_allowed`.
         output["episode"] = torch.arange(len(output["completion_ids"]))
         return output
 
-    def _advantages_by_part(self, width: int) -> torch.Tensor:
+    def _component_advantages(self, width: int) -> torch.Tensor:
         """Advantages of a step's tokens, (episodes, width), by the call that they belong to."""
         table = torch.zeros(len(self._calls), width)
         for start in range(0, len(self._calls), self.num_generations):

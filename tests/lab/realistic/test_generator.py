@@ -4,10 +4,10 @@ import hashlib
 
 import numpy as np
 
-from triagelab.realistic import dials, generator
-from triagelab.realistic.dials import FAILURES, NO_FAULT, sizes
+from triagelab.realistic import generator, randomisation
 from triagelab.realistic.generator import Block, struck
 from triagelab.realistic.mesh import AT, BLOCK, STYLES, consequences
+from triagelab.realistic.randomisation import FAILURES, NO_FAULT, sizes
 
 GOLDEN = ["d628f724496f742c", "402e1afa078214c0", "9eb28a123e32f906"]
 BLOCKS = [Block("train", number) for number in range(6)]
@@ -36,7 +36,7 @@ def test_incidents_never_change():
     assert not np.array_equal(blocks[0].root, BLOCKS[0].root)  # of the other split
 
 
-def test_clusters_are_as_the_dials_say():
+def test_clusters_are_as_their_ranges_say():
     for block in BLOCKS:
         mesh = block.mesh
         size = mesh.own.shape[1]
@@ -103,7 +103,9 @@ def test_a_sample_is_struck_from_the_onset_on():
 
 
 def test_nothing_measured_is_infinite(monkeypatch):
-    monkeypatch.setattr(dials, "CALLS_P95", (500.0, 0.0))  # as noise is once in ten thousand blocks
+    monkeypatch.setattr(
+        randomisation, "CALLS_P95", (500.0, 0.0)
+    )  # as noise is once in ten thousand blocks
     assert not np.isinf(Block("train", 0).seen.values).any()
 
 

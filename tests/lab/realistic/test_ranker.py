@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from triagelab.realistic import dials
+from triagelab.realistic import randomisation
 from triagelab.realistic.features import features
 from triagelab.realistic.generator import Block
 from triagelab.realistic.ranker import chances, load_ranker, save_ranker, train_ranker
@@ -36,7 +36,7 @@ def test_features_are_finite_whatever_is_missing():
 
 
 def test_training_learns_and_its_weights_survive_being_saved(tmp_path, monkeypatch):
-    monkeypatch.setattr(dials, "SERVICES", (10, 10))
+    monkeypatch.setattr(randomisation, "SERVICES", (10, 10))
     losses = []
     ranker = train_ranker(0, 25, log=lambda step, loss: losses.append(loss))
     # Of ten services and "nothing", a guess costs log 11 = 2.4, and the kind of fault 0.5 more.

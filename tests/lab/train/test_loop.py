@@ -20,7 +20,13 @@ from logtriage.world.incidents import sample_incident
 from triagelab.language_models.decoder import Writer
 from triagelab.language_models.language_models import LanguageModelPolicy
 from triagelab.language_models.loading import load_language_model
-from triagelab.train.loop import WHOLE, KeptTrainer, calls_of_tokens, credits, group_advantages
+from triagelab.train.loop import (
+    WHOLE,
+    KeptTrainer,
+    calls_of_tokens,
+    component_rewards,
+    group_advantages,
+)
 from triagelab.train.settings import incident_rows, make_config
 from triagelab.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
 
@@ -201,10 +207,10 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
     ],
 )
 def test_each_answer_is_credited_with_its_part(score, ignored, given):
-    given_credits = credits(score, score.total, ignored)
+    rewards = component_rewards(score, score.total, ignored)
     calls = (SEVERITY, ROOT, "remediate", "escalate")
-    assert [given_credits[call] for call in calls] == pytest.approx(given)
-    assert given_credits[WHOLE] == score.total
+    assert [rewards[call] for call in calls] == pytest.approx(given)
+    assert rewards[WHOLE] == score.total
 
 
 def closed(*actions):

@@ -34,7 +34,7 @@ def test_trl_has_the_private_parts_that_are_relied_on():
     theirs = vars(GRPOTrainer)
     for kind, hooks in HOOKS.items():
         own = {name for name in vars(kind) if name.startswith("_") and not name.startswith("__")}
-        assert own - {"_advantages_by_part"} == set(hooks)
+        assert own - {"_component_advantages"} == set(hooks)
         for name, parameters in hooks.items():
             assert [*inspect.signature(theirs[name]).parameters] == parameters.split(), name
     source = inspect.getsource(GRPOTrainer)

@@ -1,8 +1,8 @@
 """The data of `production`: how messy clusters are, and what faults do.
 
-A dial that is a pair is a range from which each cluster draws, uniformly unless a comment says
-otherwise. Comments also give the statistics of real cases (docs/real.md) that a dial follows, in
-the order PetShop, Train Ticket, Online Boutique. If they give none, the sources do not tell it.
+A pair is a range of domain randomisation: each cluster draws from it, uniformly unless a comment
+says otherwise. Comments also give the statistics of real cases (docs/real.md) that a range follows,
+in the order PetShop, Train Ticket, Online Boutique. If they give none, the sources do not tell it.
 """
 
 from typing import NamedTuple
