@@ -179,8 +179,8 @@ class Change:
 def consequences(
     mesh: Mesh, cluster: np.ndarray, root: np.ndarray, size: dict[str, np.ndarray]
 ) -> Change:
-    """Return what faults of these sizes (`randomisation.sizes`, [H]) change in the whole cluster when
-    `root[h]` of `cluster[h]` has them.
+    """Return what faults of these sizes (`randomisation.sizes`, [H]) change in the whole
+    cluster when `root[h]` of `cluster[h]` has them.
     """
     size = {name: value[:, None] for name, value in size.items()}
     rows = {
