@@ -236,7 +236,9 @@ class EndpointPolicy(ConversationPolicy):
             where = ".".join(map(str, first["loc"])) or "the answer"
             raise EndpointError(f"no chat completion: {where}: {first['msg']}") from error
         if answer.error:
-            raise EndpointError(f"the server answered with an error: {self._shown(answer.error)}")
+            raise EndpointError(
+                f"the server answered with an error: {self._printable(answer.error)}"
+            )
         if not answer.choices:
             raise EndpointError("no chat completion: the answer has no choices")
 
@@ -279,13 +281,13 @@ class EndpointPolicy(ConversationPolicy):
     def _reason(self, error: Exception) -> str:
         """An error as a result keeps it: one printable line, not too long, and without the key."""
         cause = f" ({error.__cause__})" if error.__cause__ else ""
-        text = self._shown(f"{type(error).__name__}: {error}{cause}")
+        text = self._printable(f"{type(error).__name__}: {error}{cause}")
         about_tools = text.startswith("BadRequestError") and "tool" in str(error).lower()
         if about_tools and self.protocol is not TEXT and not self._parses:
             text += "; --tools text does without tools"
         return text
 
-    def _shown(self, written: object) -> str:
+    def _printable(self, written: object) -> str:
         text = " ".join(str(written).split())
         if len(self._key) >= 8:
             text = text.replace(self._key, "***")

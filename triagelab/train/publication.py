@@ -29,7 +29,14 @@ MODEL = (
     *("*.safetensors", "*.safetensors.index.json", "config.json", "generation_config.json"),
     "adapter_config.json",
 )
-TOKENIZER = ("token*.json", "special_tokens_map.json", "vocab.json", "merges.txt", "*.jinja")
+TOKENIZER = (
+    "token*.json",
+    "added_tokens.json",
+    "special_tokens_map.json",
+    "vocab.json",
+    "merges.txt",
+    "*.jinja",
+)
 FROM_RUN = ("metrics.jsonl", "evaluation.parquet", "*.png")
 # Deleted from an earlier upload: an adapter beside whole weights would be loaded with them.
 REPLACED = ["*.safetensors", "adapter_config.json", "config.json", "*.parquet"]

@@ -231,7 +231,8 @@ class MetricsLog(TrainerCallback):
     end by `deadline` (of `time.perf_counter`). `seconds` and `cpu_seconds` add up over attempts.
 
     In fp16 a step whose gradients are not finite is skipped, and the loss may still look well. Each
-    such step is reported, and the `MOST_NOT_FINITE`th in a row raises `ValueError`.
+    such step is reported, and the `MOST_NOT_FINITE`th in a row raises `ValueError`; in other
+    precisions the first does.
     """
 
     def __init__(
@@ -267,16 +268,20 @@ class MetricsLog(TrainerCallback):
         append(self.folder / "metrics.jsonl", [{"step": state.global_step, **taken, **logs}])
         self.bar.update(state.global_step - self.bar.n)
         self.bar.set_postfix(reward=f"{logs['reward']:.3f}", refresh=False)
-        self._check_gradients(state.global_step, logs.get("grad_norm", 0.0))
+        if not math.isfinite(logs.get("grad_norm", 0.0)):
+            self._count_not_finite(state.global_step, args.fp16)
+        else:
+            self.not_finite = 0
 
-    def _check_gradients(self, step: int, norm: float) -> None:
-        """Report a step that taught nothing, or end training after several in a row."""
-        self.not_finite = 0 if math.isfinite(norm) else self.not_finite + 1
-        if self.not_finite:
-            print(f"step {step}: its gradients are not finite, so it taught nothing", flush=True)
-        if self.not_finite == MOST_NOT_FINITE:
+    def _count_not_finite(self, step: int, skipped: bool) -> None:
+        """Report a step that taught nothing. End training after several in a row, or at once if the
+        step was not `skipped`: then its gradients have spoiled the weights.
+        """
+        self.not_finite += 1
+        print(f"step {step}: its gradients are not finite, so it taught nothing", flush=True)
+        if self.not_finite == MOST_NOT_FINITE or not skipped:
             raise ValueError(
-                f"{MOST_NOT_FINITE} steps in a row, up to step {step}, had gradients that are not "
-                "finite, so nothing is learned; try a lower learning_rate or, on a GPU without "
-                "bf16, another model or loader, in another folder"
+                f"the gradients of step {step} are not finite, in {self.not_finite} steps in a row,"
+                " so nothing is learned; try a lower learning_rate or, on a GPU without bf16,"
+                " another model or loader, in another folder"
             )

@@ -271,9 +271,9 @@ def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
 def test_a_run_whose_gradients_are_never_finite_ends_and_says_so(tiny_base, tmp_path, monkeypatch):
     loss = KeptTrainer._compute_loss
     monkeypatch.setattr(KeptTrainer, "_compute_loss", lambda *given: loss(*given) * float("nan"))
-    with pytest.raises(ValueError, match="5 steps in a row, up to step 5, had gradients"):
+    with pytest.raises(ValueError, match="the gradients of step 1 are not finite"):
         train(tiny(tiny_base, steps=6, incidents=1, micro_batches=1), tmp_path, progress=False)
-    assert not (tmp_path / "model").exists() and len(lines(tmp_path / "metrics.jsonl")) == 5
+    assert not (tmp_path / "model").exists() and not list(tmp_path.glob("checkpoint-*"))
 
 
 def test_memory_a_disk_or_a_folder_that_is_taken_is_called_that(tiny_base, tmp_path, monkeypatch):
