@@ -124,7 +124,7 @@ production: $(READY)  ## train five rankers on the task `production`, and play i
 speed: $(READY)  ## steps per second of the simulator on one core (20 s)
 	$(RUN) scripts/speed.py
 
-gpu: setup  ## on an NVIDIA GPU: training on Unsloth, and memory at a T4's size: results/gpu
+gpu: setup  ## on an NVIDIA GPU: training on Unsloth in fp16: results/gpu
 	$(RUN) scripts/gpu.py
 
 results: setup  ## after `make seeds`: publish runs, check the leaderboard, redraw figures, write all tables and numbers (5 min a run)

@@ -40,8 +40,8 @@ PRODUCTION_INTRO = f"""\
 ### Production
 
 [`{PRODUCTION}`](production.md): the root blamed first is all that counts, or `ignore` where
-nothing is wrong. `{TOPS[PRODUCTION_ALONE]}` is the exact posterior, which knows the clusters;
-shares are of its mean.\
+nothing is wrong. `{TOPS[PRODUCTION_ALONE]}` is the exact posterior, which knows the clusters (a
+finished study, commit `fd8ccaf`); shares are of its mean.\
 """
 
 

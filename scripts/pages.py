@@ -14,7 +14,6 @@ from tables import (
     ROOT,
     benchmark_table,
     confidence_table,
-    cost_table,
     facts,
     front_table,
     own_logs_table,
@@ -51,12 +50,11 @@ TABLES = {
         "transfer": transfer_table,
         "seeds": seeds_table,
     },
-    "docs/t4.md": {"cost": cost_table},
     "docs/logs.md": {"own_logs": own_logs_table, "confidence": confidence_table},
 }
 # Tables of finished studies, whose code is gone: they stay as they were written.
 FINISHED = (
-    *("beside", "dials", "estimators", "marks", "metrics_alone", "other_half", "readers"),
+    *("beside", "cost", "dials", "estimators", "marks", "metrics_alone", "other_half", "readers"),
     *("realism", "sets", "sock_shop", "words"),
 )
 GALLERY = "docs/GALLERY.md"

@@ -37,7 +37,6 @@ from triagelab.bench.strata import describe_falls, stratum_changes
 from triagelab.real.cases import SOURCES
 from triagelab.realistic.production_policies import CEILING as POSTERIOR
 from triagelab.realistic.production_policies import RANKER
-from triagelab.train.cost import T4, estimate
 from triagelab.train.settings import make_config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,10 +48,6 @@ RECIPE = (
     *("steps", "incidents", "group", "learning_rate", "warmup", "max_grad_norm", "temperature"),
     *("credit", "shares", "completion_tokens", "varied", "constrained"),
 )
-# Presets whose costs on a T4 are in docs/t4.md, and how many held-out incidents of a task are
-# played before and after, as in notebook 08.
-COSTED = ("t4_starter", "recommended", "t4_qwen3", "model_card")
-HELD_OUT = 40
 # Numbers of services, and depths of roots, by which results on other call graphs are split.
 SIZES, DEEPEST = (4, 8, 14, 20, 30), 4
 # Columns of the README's table.
@@ -203,10 +198,10 @@ def cost_line(track: str) -> str:
     lessons = base["settings"]
     learned = (
         f"that of the novice, then {lessons['shown']:,} episodes of `{CEILING}`, "
-        f"{lessons['own']:,} of its own that `{CEILING}` corrects, {lessons['dialects']:,} more in "
-        f"dialects, and {lessons['greedy']:,} that are also played greedily"
+        f"{lessons['own']:,} of its own that `{CEILING}` corrects, {lessons['dialects']:,} more "
+        f"with lexical augmentation, and {lessons['greedy']:,} that are also played greedily"
         if "base" in lessons
-        else f"{lessons['drills']:,} drills, then {lessons['novices']:,} episodes of the novice"
+        else f"{lessons['drills']:,} SFT tasks, then {lessons['novices']:,} episodes of the novice"
     )
     return (
         f"{base['parameters'] / 1e6:.2f} M parameters. Base: {learned}, {base['seconds']:.0f} s on"
@@ -345,7 +340,7 @@ def topology_table() -> str:
     return table(rows)
 
 
-# -- the benchmark, own logs and cost --------------------------------------------------------------
+# -- the benchmark and own logs --------------------------------------------------------------
 
 
 def benchmark_table() -> str:
@@ -400,23 +395,6 @@ def confidence_table() -> str:
             for row in read("own-logs/simulated.json")["confidence"]["bins"]
         ]
     )
-
-
-def cost_table() -> str:
-    """Hours and memory of runs on a T4, as `train.cost` computes them."""
-    rows = []
-    for preset in COSTED:
-        config = make_config(preset)
-        run = estimate(config, HELD_OUT)
-        rows.append(
-            {
-                "preset": f"`{preset}`",
-                "steps x episodes": f"{config.steps} x {config.episodes}",
-                "hours": str(run.hours),
-                "GiB": f"{run.gib} of {T4.gib:g}",
-            }
-        )
-    return table(rows)
 
 
 # -- real incidents and production -----------------------------------------------------------------

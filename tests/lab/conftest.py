@@ -6,7 +6,7 @@ import huggingface_hub
 import pytest
 from tiny_smollm2 import install
 
-from triagelab.language_models.loading import located
+from triagelab.language_models.loading import resolve_model
 
 
 @pytest.fixture(scope="module")
@@ -19,4 +19,4 @@ def tiny_smollm2(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(root / "site")
         patch.setattr(huggingface_hub, "cached_assets_path", kept)
-        yield located("smollm2")
+        yield resolve_model("smollm2")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from logtriage.play.tools import tool_schemas
-from triagelab.train.drills import trace_episode
+from triagelab.train.sft_tasks import trace_episode
 
 # What the real one has: a template without tools.
 CHAT = """{% for message in messages %}{{'<|im_start|>' + message['role'] + '

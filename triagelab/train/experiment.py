@@ -35,11 +35,11 @@ from ..bench.replay import key_of
 from ..bench.rollouts import Judge, Key, Plan, Result, frame_of
 from ..bench.runs import read_jsonl, settings_of, step_of, write_text
 from ..bench.score_tables import REFERENCES, summarise
-from ..language_models.language_models import TURN_TOKENS
-from ..language_models.loading import located, quantised_name, runnable
+from ..language_models.language_models import RUN_TURN_TOKENS
+from ..language_models.loading import quantised_name, resolve_model, runnable
 from ..realistic.production_episode import PRODUCTION
 from .base_model import build_base, build_expert
-from .drills import TUNING_INDEX
+from .sft_tasks import TUNING_INDEX
 
 # Scores below which the base fails at an incident, and above which the trained model solves it.
 FAILED_BELOW, SOLVED_ABOVE = 0.4, 0.8
@@ -55,7 +55,7 @@ def base_for(preset: str, track: Path, base: str = "auto", **options: Any) -> st
     """
     built = (track.parent / "novice" if preset == "expert" else track) / "base"
     if base == "auto" and not (built / "base.json").exists():
-        name, start = "base", located("base")
+        name, start = "base", resolve_model("base")
     else:
         name = str(built if base in ("auto", "built") else base)
         start = build_base(name, **options)
@@ -64,7 +64,7 @@ def base_for(preset: str, track: Path, base: str = "auto", **options: Any) -> st
 
 def turn_tokens_of(settings: dict[str, Any]) -> int:
     """New tokens of a turn when a run's model is evaluated or used: no fewer than in training."""
-    return max(TURN_TOKENS, settings["turn_tokens"])
+    return max(RUN_TURN_TOKENS, settings["turn_tokens"])
 
 
 def model_player(run: Path, weights: Path | None, name: str) -> Player:

@@ -1,7 +1,7 @@
 """The base of a pretrained language model: an adapter that learns what the embedded base learns.
 
-The lessons are those of `drills`: first drills alone, then episodes of the novice or the expert
-with some drills among them. The learning rate is constant, and the base is the moving average of
+The lessons are those of `sft_tasks`: first reading alone, then episodes of the novice or the expert
+with some reading among them. The learning rate is constant, and the base is the moving average of
 the adapter as it learns. So training has no planned end: it goes on until two evaluations on a
 slice of `train` are nearly equal, or to a number of examples, and later from there.
 """
@@ -25,19 +25,19 @@ from logtriage.world.tasks import TASKS
 
 from ..bench.runs import environment_record, locked, write_text
 from ..language_models.language_models import LanguageModelPolicy
-from .drills import TUNING_INDEX, drill, expert_episode, novice_episode
 from .grpo import load_to_train
 from .settings import PRESETS, TrainingConfig
+from .sft_tasks import TUNING_INDEX, expert_episode, novice_episode, sft_task
 from .supervised import Example, encode
 
 RATE = 1e-3  # of AdamW; as usual for adapters of this rank, which see few examples
 BATCH = 4  # examples per update: with few of them, many small steps learn more than few large ones
 POOL = 64  # examples from one checkpoint to the next; batches are made of them by length
-FIRST_DRILLS = 10  # pools with drills alone
-DRILLS_AMONG = 16  # drills of each pool after that
-# Longer examples are left out: drills, and openings of episodes with their 858 tokens of system
+FIRST_READING = 10  # pools with reading alone
+READING_AMONG = 16  # examples of reading in each pool after that
+# Longer examples are left out: reading, and openings of episodes with their 858 tokens of system
 # prompt and tools. They are those of large call graphs, and take most of the time.
-LONGEST_DRILL, LONGEST_OPENING = 650, 1250  # tokens
+LONGEST_READING, LONGEST_OPENING = 650, 1250  # tokens
 # The weight of a token that every call has; others that the assistant wrote have 1. Two of the 34
 # tokens of a call are choices, and the rest would drown them.
 FIXED_WEIGHT = 0.1
@@ -60,14 +60,14 @@ class Lessons:
 
     def batches(self, pool: int) -> list[list[Example]]:
         """The batches of a pool."""
-        drills = POOL if pool < FIRST_DRILLS else DRILLS_AMONG
-        later = max(0, pool - FIRST_DRILLS)
-        first_drill = POOL * min(pool, FIRST_DRILLS) + DRILLS_AMONG * later
-        first_episode = (POOL - DRILLS_AMONG) * later
+        reading = POOL if pool < FIRST_READING else READING_AMONG
+        later = max(0, pool - FIRST_READING)
+        first_reading = POOL * min(pool, FIRST_READING) + READING_AMONG * later
+        first_episode = (POOL - READING_AMONG) * later
         random = Random(f"imitation/{self.seed}/{pool}")
-        read = [self._drill(first_drill + i) for i in range(drills)]
-        played = [self._episode(first_episode + i) for i in range(POOL - drills)]
-        examples = [one for one in read if len(one.ids) <= LONGEST_DRILL]
+        read = [self._reading(first_reading + i) for i in range(reading)]
+        played = [self._episode(first_episode + i) for i in range(POOL - reading)]
+        examples = [one for one in read if len(one.ids) <= LONGEST_READING]
         examples += [one for one in played if one.own.index(True) <= LONGEST_OPENING]
         random.shuffle(examples)
         return [examples[i : i + BATCH] for i in range(0, len(examples), BATCH)]
@@ -76,8 +76,8 @@ class Lessons:
         """How many tokens of a conversation are those that all with tools begin with."""
         return len(self.shared) if ids[: len(self.shared)] == self.shared else 0
 
-    def _drill(self, index: int) -> Example:
-        return encode(self.tokenizer, drill(index), None, FIXED_WEIGHT)
+    def _reading(self, index: int) -> Example:
+        return encode(self.tokenizer, sft_task(index), None, FIXED_WEIGHT)
 
     def _episode(self, index: int) -> Example:
         return encode(self.tokenizer, self.episode(index), self.schemas, FIXED_WEIGHT)
@@ -233,7 +233,7 @@ def build_imitated(
     `base.json` (settings, log, machine, seconds) and `state.pt`, to go on from.
 
     Args:
-        model: see `located`.
+        model: see `resolve_model`.
         lessons: `novice` or `expert`, who plays the episodes.
         seed: of the adapter's first weights and of the order of examples.
         examples: how many to learn from, rounded up to whole pools, by an earlier call too; None
@@ -261,8 +261,8 @@ def build_imitated(
                 break
             imitator.learn_pool()
             _save(imitator, folder, settings)
-            # After drills alone it does not know how to end an episode.
-            if imitator.pool > FIRST_DRILLS and imitator.pool % EVERY == 0:
+            # After reading alone it does not know how to end an episode.
+            if imitator.pool > FIRST_READING and imitator.pool % EVERY == 0:
                 imitator.evaluate(EVALUATED)
                 _save(imitator, folder, settings)
             longest = max(longest, time.perf_counter() - pool_began)

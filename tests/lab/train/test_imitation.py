@@ -11,10 +11,10 @@ from safetensors.torch import load_file
 from logtriage.play.renaming import incident_names
 from triagelab.language_models.loading import load_agent
 from triagelab.train import imitation
-from triagelab.train.drills import novice_episode
 from triagelab.train.grpo import load_to_train, train
 from triagelab.train.imitation import Imitator, Lessons, build_imitated
 from triagelab.train.settings import TrainingConfig, make_config
+from triagelab.train.sft_tasks import novice_episode
 from triagelab.train.supervised import encode
 
 pytestmark = [needs("gguf"), pytest.mark.usefixtures("tiny_smollm2", "tiny_lessons")]
@@ -26,13 +26,13 @@ def tiny_lessons():
     sizes = {
         "POOL": 4,
         "BATCH": 2,
-        "FIRST_DRILLS": 1,
-        "DRILLS_AMONG": 1,
+        "FIRST_READING": 1,
+        "READING_AMONG": 1,
         "EVALUATED": 1,
         "EVERY": 1,
     }
     with pytest.MonkeyPatch.context() as patch:
-        for name, size in {**sizes, "LONGEST_DRILL": 10**5, "LONGEST_OPENING": 10**5}.items():
+        for name, size in {**sizes, "LONGEST_READING": 10**5, "LONGEST_OPENING": 10**5}.items():
             patch.setattr(imitation, name, size)
         yield
 
