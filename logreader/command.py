@@ -57,7 +57,7 @@ def triage_command(
         raise typer.Exit(0 if ranked.root else 3)
     from logtriage.policies.policy import EndpointError
 
-    from .answer import findings_of, told_of
+    from .answer import answer_from, findings_of
     from .diagnosis import ask
     from .log import read_log
     from .log_episode import LogEpisode
@@ -73,7 +73,7 @@ def triage_command(
         call_graph = None if graph is None else load_call_graph(graph)
         log = read_log(logs, call_graph.names if call_graph else ())
         findings = findings_of(log, call_graph)
-        answer = told_of(log, findings)
+        answer = answer_from(log, findings)
         if agent is not None:
             asked = ask(agent, LogEpisode(log, call_graph, findings))
     except EndpointError as error:  # the log's own answer is printed all the same
@@ -82,11 +82,11 @@ def triage_command(
         raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}"), 1) from None
 
     name = policy or model or endpoint_model
-    found = answer.as_json()
+    output = answer.as_json()
     if asked is not None:
         sure = answer.sureness_of(asked.root_cause)
-        found["asked"] = {"name": name, "sure": sure, **asked._asdict()}
-    typer.echo(json.dumps(found, indent=1) if as_json else answer.text())
+        output["asked"] = {"name": name, "sure": sure, **asked._asdict()}
+    typer.echo(json.dumps(output, indent=1) if as_json else answer.text())
     if asked is not None and not as_json:
         typer.echo(f"\n{name} says, of the same evidence, which makes its root {sure}:\n{asked}")
     if failure:

@@ -52,8 +52,10 @@ def unpacked(raw: BinaryIO, name: str) -> BinaryIO:
     for start, (why, command) in REFUSED.items():
         if head.startswith(start):
             raise ValueError(f"{visible(name, 200)} {why}: {command} {quoted(name)} | ... triage -")
-    opener = next((one for start, one in UNPACKERS.items() if head.startswith(start)), None)
-    return cast(BinaryIO, opener(stream) if opener else stream)
+    for start, unpack in UNPACKERS.items():
+        if head.startswith(start):
+            return cast(BinaryIO, unpack(stream))
+    return cast(BinaryIO, stream)
 
 
 def chunks(stream: BinaryIO) -> Iterator[bytes]:
@@ -96,7 +98,7 @@ def _bounded(lines: list[bytes], reading: Reading) -> Iterator[list[bytes]]:
 
 def defused(text: str) -> str:
     """Make visible text safe for a model: a backslash breaks the markers of chat templates."""
-    return MARKERS.sub(lambda found: found[0] + "\\", text)
+    return MARKERS.sub(lambda marker: marker[0] + "\\", text)
 
 
 def quoted(name: str) -> str:

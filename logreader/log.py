@@ -22,7 +22,7 @@ from .objects import MOST_OBJECT
 from .tally import Tally
 
 STDIN = "-"
-HEAD = 1 << 18  # bytes at the start of a file that tell how to read it
+SAMPLE_BYTES = 1 << 18  # bytes at the start of a file that tell how to read it
 
 
 @dataclass
@@ -83,7 +83,7 @@ def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
     for name, raw in opened.items():
         stream = unpacked(raw, name)
         with _whole(name):
-            head = stream.read(HEAD)
+            head = stream.read(SAMPLE_BYTES)
             if head.lstrip()[:1] in (b"{", b"["):  # an object may be large
                 head += stream.read(MOST_OBJECT)
         # The name of a single file is no evidence of who speaks.
@@ -93,9 +93,9 @@ def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
     near = min((file.layout.begins for file in log.files if file.layout.begins >= 0), default=None)
     log.ordered = len(opened) == 1 and not log.files[0].layout.periods
     for number, file in enumerate(log.files):
-        found = file.layout.batches(parts[number], file.reading, near, log.ordered)
+        batches = file.layout.batches(parts[number], file.reading, near, log.ordered)
         with _whole(file.name):
-            file.records, file.untimed = log.tally.add(found, number, named[file.name] or "log")
+            file.records, file.untimed = log.tally.add(batches, number, named[file.name] or "log")
     log.tally.settle()
     return log
 

@@ -225,14 +225,15 @@ class Tally:
             said |= set(namer.all(shape.example)) - {self.services[shape.service]}
         into: dict[int, int] = {}
         for base, numbers in replicas.items():
-            troubles = [errors[one] for one in numbers]
+            troubles = [errors[replica] for replica in numbers]
             if len(numbers) > 1:
                 apart = max(troubles) >= ONE_REPLICA * sum(troubles) > 0
             else:
                 apart = base not in said or self.services[numbers[0]] in said
             if not apart:
-                into |= dict.fromkeys(numbers, self._number(base))
-        moved = [one for one in self.shapes if into.get(one.service, one.service) != one.service]
+                owner = self._number(base)
+                into |= {number: owner for number in numbers if number != owner}
+        moved = [shape for shape in self.shapes if shape.service in into]
         for shape in moved:
             shape.service = into[shape.service]
         return bool(moved)

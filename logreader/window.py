@@ -69,7 +69,7 @@ def slots_of(tally: Tally) -> Slots | None:
     low = seconds[bisect_right(passed, TAIL * passed[-1])]
     high = seconds[bisect_left(passed, (1 - TAIL) * passed[-1])]
     near = max(tally.width, high - low)
-    kept = [one for one in seconds if low - near <= one <= high + near]
+    kept = [second for second in seconds if low - near <= second <= high + near]
     first, last = kept[0], kept[-1]
     if first == last:
         return None
@@ -116,7 +116,7 @@ def spread(counts: Sequence[int]) -> float:
     up and a step down hardly count.
     """
     total = sum(counts)
-    kept = sorted((one - other) ** 2 for one, other in pairwise(counts))[:-3]
+    kept = sorted((count - next_count) ** 2 for count, next_count in pairwise(counts))[:-3]
     if not kept or not total:
         return 1.0
     return max(1.0, sum(kept) / (2 * len(kept)) / (total / len(counts)))
@@ -130,7 +130,7 @@ def exposures(calm: Sequence[int]) -> list[float]:
     if mean < LEAST_CALM:
         return [1.0] * len(calm)
     raised = [max(LEAST_EXPOSURE, lines / mean) for lines in calm]
-    return [one * len(calm) / sum(raised) for one in raised]
+    return [exposure * len(calm) / sum(raised) for exposure in raised]
 
 
 def find_window(tally: Tally) -> Window | None:
@@ -156,8 +156,8 @@ def find_window(tally: Tally) -> Window | None:
                 inside = before[end] - before[start]
                 if inside:
                     lines += inside
-                    one = gain(inside, length, before[-1] - inside, rest) / varies - cost
-                    total += max(0.0, one)
+                    excess = gain(inside, length, before[-1] - inside, rest) / varies - cost
+                    total += max(0.0, excess)
             if total > best and lines >= LEAST_LINES:
                 best, begin, finish = total, start, end
     if begin < 0:
@@ -175,12 +175,12 @@ def _first_new(
     """Return the second of the first line of a new kind of trouble in the window's first slot (or,
     if it is FATAL, in the slot before). If there is none, return the start of the first slot.
     """
-    begins, found = slots.start + start * slots.width, []
+    begins, seconds = slots.start + start * slots.width, []
     for second, number, _ in tally.rows():
         shape = tally.shapes[number]
         died = shape.level == FATAL
         if begins - died * slots.width <= second < begins + slots.width and shape.level >= WARN:
             counts = series.get((shape.service, shape.template), [])
             if not any(counts[: start - died]) and sum(counts[start - died : end]) >= LEAST_LINES:
-                found.append(second)
-    return min(found, default=begins)
+                seconds.append(second)
+    return min(seconds, default=begins)

@@ -55,7 +55,7 @@ def test_the_package_alone_plays_and_serves_without_torch(tmp_path, light):
     install = [python, "-m", "pip", "install", "--quiet"]
     if light:  # as the image and `make serve` do
         project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
-        (openenv,) = (one for one in project["dependencies"] if one.startswith("openenv"))
+        (openenv,) = (name for name in project["dependencies"] if name.startswith("openenv"))
         assert openenv in (folder / "server" / "Dockerfile").read_text()
         wanted = folder / "server" / "requirements.txt"
         subprocess.run([*install, "--requirement", wanted], **quiet)

@@ -20,8 +20,8 @@ def test_the_example_is_answered_as_documented_and_as_published(monkeypatch):
     monkeypatch.chdir(ROOT)
     answer = answer_of(read_log([EXAMPLE]))
     assert answer.text() in DOCUMENT
-    (published,) = [one for one in PUBLISHED["incidents"] if one["incident"] == INCIDENT]
-    suspects = [one.service for one in answer.suspects]
+    (published,) = [row for row in PUBLISHED["incidents"] if row["incident"] == INCIDENT]
+    suspects = [suspect.service for suspect in answer.suspects]
     assert (published["sure"], published["suspects"]) == (answer.sure, suspects)
 
 
@@ -31,9 +31,9 @@ def test_the_published_counts_are_those_of_the_published_answers():
 
 
 @pytest.mark.parametrize(
-    ("root", "found"), [("inventoryservice", 1), ("cartservice-1", 3), ("web", 0)]
+    ("root", "rank"), [("inventoryservice", 1), ("cartservice-1", 3), ("web", 0)]
 )
-def test_an_incident_is_measured_by_its_label(tmp_path, root, found):
+def test_an_incident_is_measured_by_its_label(tmp_path, root, rank):
     folder = tmp_path / INCIDENT
     files = {
         "environment/data/logs.ndjson": (ROOT / EXAMPLE).read_text(),
@@ -44,5 +44,5 @@ def test_an_incident_is_measured_by_its_label(tmp_path, root, found):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     row = measure(folder)
-    assert (row["found"], row["alert"]) == (found, "frontend")
+    assert (row["found"], row["alert"]) == (rank, "frontend")
     assert row["most_trouble"] == "inventoryservice"

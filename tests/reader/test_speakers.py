@@ -45,8 +45,8 @@ def test_what_parts_the_lines_of_one_program_is_no_service_for_sure(name):
     names, form = PARTS[name][0].split(), PARTS[name][1]
     rows = trouble(names[1], "order {n} not saved: row is locked")
     for at, did in enumerate(DID):
-        for one in names:
-            rows += trouble(one, did, "INFO", 10 * at, step=50)
+        for name in names:
+            rows += trouble(name, did, "INFO", 10 * at, step=50)
     lines = [line.split(" ", 4) for line in written(rows).splitlines()]
     text = "\n".join(
         form.format(time=f"{day} {at}", level=level, who=who[:-1], text=text)
