@@ -6,9 +6,8 @@ evidence, and what to look at next. No model is asked, and nothing is executed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from logtriage.play.actions import visible
 from logtriage.world.call_graph import CallGraph
@@ -73,10 +72,6 @@ class Answer:
     suspects: list[Suspect]
     read: list[str]  # a line about each file
 
-    def as_json(self) -> dict[str, Any]:
-        """The answer as plain data."""
-        return asdict(self)
-
     def text(self) -> str:
         """Format the answer for a terminal; line 1 says who, since when, how sure and why."""
         since = f", since {self.began}" if self.began else ""
@@ -127,13 +122,9 @@ def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
     return Findings(window, evidence, rank(evidence, calls))
 
 
-def answer_of(log: Log, graph: CallGraph | None = None) -> Answer:
-    """Return the answer that a log gives by itself; see `findings_of`."""
-    return answer_from(log, findings_of(log, graph))
-
-
-def answer_from(log: Log, findings: Findings) -> Answer:
-    """Put what was found in a log into words."""
+def answer_of(log: Log, graph: CallGraph | None = None, findings: Findings | None = None) -> Answer:
+    """Put the `findings` of a log with that call graph into words; None to work them out."""
+    findings = findings or findings_of(log, graph)
     sure, chance, why = _sureness(log, findings)
     first = findings.suspects[0].service if findings.suspects else ""
     window = findings.window
@@ -204,8 +195,8 @@ def limits(log: Log) -> list[str]:
 
 
 def _evidence(log: Log, findings: Findings, chain: Sequence[str]) -> list[EvidenceLine]:
-    """Return lines that show what is wrong: some of the root, then one of each service along the
-    chain, which names the service before it. Without a chain, the suspects' lines are returned.
+    """Return some lines of the root, then for each service along the chain a line that names the
+    one before it. Without a chain, the suspects' lines are returned.
     """
     names = chain or [suspect.service for suspect in findings.suspects[:MOST_SUSPECTS]]
     rows: list[EvidenceLine] = []

@@ -19,12 +19,12 @@ from .objects import (
     MOST_TEXT,
     KeyPath,
     at,
+    csv_rows,
     flat,
     flattened,
     objects_in,
     objects_of,
     records_in,
-    rows_in,
     short,
 )
 from .speakers import Headed, best_key, best_place
@@ -49,11 +49,10 @@ Items = Callable[[Iterable[bytes], Reading], Records]  # reads the parts of a fi
 
 
 class TextLayout:
-    """How to read lines of text: where their time stands, and who speaks.
+    """How to read lines of text: where their time stands, and what tells who speaks (`speaker`,
+    empty if nothing does).
 
     Attributes:
-        kind: what kind of file it is.
-        speaker: what tells who speaks; empty if nothing does.
         proven: whether the speakers are certain to be services.
         periods: the periods of its forms of time (see `times.Form`), the commonest form first.
         begins: the first time in the sample that has a whole date; -1 if none has.
@@ -92,10 +91,7 @@ class TextLayout:
     ) -> Iterator[Batch]:
         """Yield the records of a file that comes in unpacked parts, and keep `reading` up to date.
         A line that lacks the time and the speaker of other lines continues the line before it.
-
-        Args:
-            near: a time near the first one; None if none is known.
-            ordered: whether the numbers of lines stand for their times.
+        `near` is a time near the first one; `ordered` has the numbers of lines stand for times.
         """
         stamps, last = Stamps(self.forms, near), -1
         for lines in blocks(parts, reading):
@@ -111,7 +107,7 @@ class TextLayout:
                     numbers = [number for _, _, number in rows]
             if lines:
                 last = seconds[-1]
-                yield self._batch(seconds, lines, numbers, stamps.span)
+                yield self._batch(seconds, lines, numbers)
 
     def _joined(self, rows: Iterable[Row], last: int) -> list[Row]:
         """Join lines with their continuations; `last` is the second of the line before `rows`."""
@@ -127,21 +123,14 @@ class TextLayout:
         return joined
 
     def _batch(
-        self,
-        seconds: Sequence[int],
-        lines: Sequence[bytes],
-        numbers: Sequence[int],
-        span: tuple[int, int] | None,
+        self, seconds: Sequence[int], lines: Sequence[bytes], numbers: Sequence[int]
     ) -> Batch:
-        """Make a batch of lines; `span` is where their time stands, if all have it at one place."""
+        """Make a batch of lines."""
         heads = b"\n".join([line[:TIMED] for line in lines])
         keys: list[Hashable] = [*heads.translate(None, HEXADECIMAL).split(b"\n")]
         if self._numbered:
-            begin, end = span or (0, 0)
-            texts = [
-                line[:begin] + line[end:] if span else self.headed(line).text for line in lines
-            ]
-            keys = [*zip(map(self.speaker_in, texts), keys, strict=True)]
+            speakers = [self.speaker_in(self.headed(line).text) for line in lines]
+            keys = [*zip(speakers, keys, strict=True)]
 
         def record(i: int) -> Record:
             text = self.headed(lines[i]).text
@@ -319,10 +308,6 @@ def json_document(parts: Iterable[bytes], reading: Reading) -> Records:
             yield record, line
 
 
-def _csv_rows(delimiter: str, parts: Iterable[bytes], reading: Reading) -> Records:
-    return rows_in(chain.from_iterable(blocks(parts, reading)), delimiter)
-
-
 def layout_of(head: bytes, services: Sequence[str], named: bool) -> TextLayout | ObjectLayout:
     """Work out how to read a file from its beginning, `head`. `services` are the names in the call
     graph; `named` says whether the file's name tells a service, too.
@@ -358,5 +343,5 @@ def _items(head: bytes, lines: Sequence[bytes]) -> tuple[str, Items | None]:
         titles, *rest = [text.split(delimiter) for text in texts]
         whole = sum(len(row) >= len(titles) for row in rest) > HALF * len(rest)
         if len(titles) > 2 and whole and all(map(TITLE.fullmatch, titles)):
-            return "csv", partial(_csv_rows, delimiter)
+            return "csv", partial(csv_rows, delimiter)
     return "text", None

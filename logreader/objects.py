@@ -5,10 +5,10 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
-from .lines import Reading
+from .lines import Reading, blocks
 from .words import WORDS
 
 MOST_OBJECT = 4 << 20  # characters of an object; of a larger one, the inner objects are read
@@ -68,8 +68,11 @@ def objects_in(parts: Iterable[bytes], reading: Reading) -> Iterator[tuple[Any, 
         tried = 0
 
 
-def rows_in(lines: Iterable[bytes], delimiter: str) -> Iterator[tuple[dict[str, str], int]]:
+def csv_rows(
+    delimiter: str, parts: Iterable[bytes], reading: Reading
+) -> Iterator[tuple[dict[str, str], int]]:
     """Yield the rows of CSV, keyed by the names in the first row, each with its line number."""
+    lines = chain.from_iterable(blocks(parts, reading))
     texts = (line.decode("utf-8", "replace").replace("\0", "") + "\n" for line in lines)
     reader = csv.reader(texts, delimiter=delimiter)
     header: list[str] = []
@@ -87,8 +90,8 @@ def rows_in(lines: Iterable[bytes], delimiter: str) -> Iterator[tuple[dict[str, 
 
 
 def records_in(value: Any, around: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the records of a value: the innermost objects of its lists, each with the fields of the
-    objects around it. OTLP, Loki, CloudWatch and Elasticsearch nest batches in this way.
+    """Yield the innermost objects of a value's lists, each with the fields of those around it, as
+    OTLP, Loki, CloudWatch and Elasticsearch nest batches.
     """
     around = around or {}
     if isinstance(value, list):

@@ -79,9 +79,7 @@ def key_prior(key: str) -> float:
 def best_place(
     sample: Sequence[Headed], known: Collection[str], least: float = 0.0
 ) -> Place | None:
-    """Return the place where lines of text name their speaker; None if none scores more than
-    `ENOUGH + least`. `known` are names of services.
-    """
+    """Return the place where lines of text name their speaker, if any scores so much."""
     best, most = None, ENOUGH + least
     sample = [Headed(line.text[:MOST_TEXT], line.begin) for line in sample]
     lines = [line.text.decode("utf-8", "replace") for line in sample]
@@ -132,9 +130,8 @@ def best_key(
 def score_of(
     values: Sequence[str], lines: Sequence[str], known: Collection[str], prior: float = 0.0
 ) -> tuple[float, bool]:
-    """Score how well a place divides lines among speakers, and tell whether it certainly names
-    services. The score is `prior` plus a number from below 0 to about 7. `values` are what stands
-    at the place in each line, empty for nothing.
+    """Score how well a place divides lines among speakers, as `prior` plus a number from below 0 to
+    about 7, and tell whether it surely names services. `values` stand at the place in each line.
     """
     names = [service_name(value) for value in values]
     names = [name if NAME.match(name) else "" for name in names]
@@ -180,8 +177,7 @@ def _named_by_others(names: Sequence[str], lines: Sequence[str]) -> tuple[float,
     if len(known) < 2:
         return 0.0, False
     namer, exact = Namer(known), Namer(replicas)
-    named: set[str] = set()
-    called: set[str] = set()
+    named, called = set[str](), set[str]()
     numbered = False  # whether the line of another names a single replica
     step = max(1, len(lines) // MOST_COMPARED)
     for name, own, line in list(zip(names, plain, lines, strict=True))[::step]:

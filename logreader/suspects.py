@@ -109,8 +109,8 @@ class ServiceEvidence:
 
     @property
     def names(self) -> dict[str, float]:
-        """The services that it complains of, with the share of its new trouble that names each. The
-        shares sum to at most 1. Unnamed symptoms count towards those that other lines name.
+        """The services that it complains of, with the share of its new trouble that names each, at
+        most 1 in all. Unnamed symptoms count towards those that other lines name.
         """
         total = self._total
         named: dict[str, float] = defaultdict(float)
@@ -142,9 +142,8 @@ class Counts:
 def weigh(
     tally: Tally, window: Window | None, services: Sequence[str] = ()
 ) -> dict[str, ServiceEvidence]:
-    """Return the evidence on every service, by name: those with lines in the log, those that are
-    known (`services`), and if none are known, those that lines of trouble name. Without a window,
-    the whole log is taken, and nothing is usual.
+    """Return the evidence on every service, by name: those with lines, those known, and if none are
+    known, those that trouble names. Without a window, all lines count, and nothing is usual.
     """
     counts = Counts(tally, window)
     known = sorted({*speakers_of(tally), *services})
@@ -213,8 +212,8 @@ def _trouble(
 def _named(
     tally: Tally, inside: Mapping[int, int], known: Sequence[str], find: bool
 ) -> dict[int, list[str]]:
-    """Map shapes of trouble to the services that their examples complain of: those called (only
-    known ones unless `find`), and if the example tells of what others do, those mentioned.
+    """Map shapes of trouble to the services that they complain of: those called (only known ones
+    unless `find`), and if the example tells of what others do, those mentioned.
     """
     namer = Namer(name for name in known if name != OTHERS)
     named: dict[int, list[str]] = {}

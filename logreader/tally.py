@@ -209,8 +209,8 @@ class Tally:
 
     def merge_replicas(self, start: int, end: int) -> bool:
         """Give the lines of replicas to their service, and return whether any changed hands. They
-        keep their lines if one replica has most of their errors between two times. A single replica
-        keeps its lines unless others name its service and never this replica.
+        keep them if one has most of their errors between two times; a single replica does so unless
+        others name its service and never this replica.
         """
         errors: Counter[int] = Counter()
         for second, number, lines in self.rows():

@@ -133,15 +133,11 @@ class Clock:
 class Stamps:
     """Reads the times of the lines of one file. The time of a line is usually at the same place as
     in the first line of its block; if it is not, the line is searched for each form in turn.
-
-    Attributes:
-        span: where the lines last read have their time; None unless all have it at one place.
     """
 
     def __init__(self, forms: Sequence[Form], near: int | None) -> None:
         self._clocks = [Clock(form, near if form.period else None) for form in forms]
-        self._place = 0, 0, 0, 0, 0  # see `_place_of`
-        self.span: tuple[int, int] | None = None
+        self._place = 0, 0, 0, 0  # see `_place_of`
 
     def seconds(self, lines: Sequence[bytes]) -> list[int]:
         """Return the second of each line: `MISSING` without a time, -1 with an invalid one."""
@@ -159,7 +155,7 @@ class Stamps:
         search = self._clocks[0].form.pattern.search
         match = search(lines[0], 0, LOOK)
         self._place = _place_of(match) if match else self._place
-        begin, end, zone, after, whole = self._place
+        begin, end, zone, after = self._place
         if zone == end:
             stamps = [line[begin:after] for line in lines]
         else:
@@ -172,10 +168,8 @@ class Stamps:
             known[stamp] = (match[1], match[2]) if match and here else None
             strays += not here
             if strays > MOST_STRAYS:
-                self.span = None
                 every = (search(line, 0, LOOK) for line in lines)
                 return [match and (match[1], match[2]) for match in every]
-        self.span = None if strays else (begin, whole)
         return [*map(known.__getitem__, stamps)]
 
     def _read(self, line: bytes) -> int:
@@ -186,15 +180,15 @@ class Stamps:
         return MISSING
 
 
-def _place_of(match: re.Match[bytes]) -> tuple[int, int, int, int, int]:
-    """Return where a time begins and ends, where its zone begins, the end of the text that tells it
-    from other times (including what shows that it has no zone), and the end of the whole match.
+def _place_of(match: re.Match[bytes]) -> tuple[int, int, int, int]:
+    """Return where a time begins and ends, where its zone begins, and the end of the text that
+    tells it from other times, including what shows that it has no zone.
     """
     zone = match.start(2) if match[2] else match.end()
     after = max(match.end(), zone + 1)
     if not match[2] and match.string[zone:after] == b" ":
         after += BLANK_ZONE
-    return *match.span(1), zone, after, match.end()
+    return *match.span(1), zone, after
 
 
 def find_forms(sample: Sequence[bytes]) -> list[Form]:

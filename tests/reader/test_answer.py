@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from random import Random
@@ -145,7 +146,7 @@ BODIES = [ROWS, OVER, TWO, "", {"a.log": "ERROR x", "b": ""}, *CAPS.values()]
 def test_text_and_data_say_the_same(body):
     answer = answer_of(read(body))
     assert answer.ended == ("2026-11-22 03:55:00" if body is OVER else "")
-    data = json.loads(json.dumps(answer.as_json()))
+    data = json.loads(json.dumps(asdict(answer)))
     first, *rows = answer.text().splitlines()
     for part in ("root", "sure", "began", "ended", "why"):
         assert data[part] in first

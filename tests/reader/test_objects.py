@@ -182,7 +182,7 @@ def test_the_rows_of_a_table_are_records(mark, delimiter):
 def test_a_row_of_several_lines_has_the_number_of_its_first(between):
     rows = ['web,info,"one\ntwo\nthree"', "cart,info,fine", f'web,error,"{between}no\nroom"']
     text = "\n".join(["service,level,message", *rows * 3])
-    begins = [line for _, line in objects.rows_in(text.encode().split(b"\n"), ",")]
+    begins = [line for _, line in objects.csv_rows(",", [text.encode()], Reading())]
     long = 3 + bool(between)
     step = 4 + long - 1
     assert begins == [1 + step * i + at for i in range(3) for at in (0, 3, 4)]
