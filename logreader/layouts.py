@@ -188,7 +188,7 @@ class ObjectLayout:
             return list(dict.fromkeys(path for path, _ in ranked))
 
         def share(path: KeyPath, holds: Callable[[Any], bool]) -> float:
-            """The share of the values at a path for which `told` is true."""
+            """The share of the values at a path for which `holds` is true."""
             some = values[path][:SOME]
             return sum(map(holds, some)) / len(some)
 

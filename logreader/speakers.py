@@ -20,6 +20,7 @@ ENOUGH = 3.0  # score that a place needs to be taken
 MOST_WORDS = 10  # words to try from the start of a line, or after its time
 MOST_TEXT = 400  # bytes of a line that are read
 MOST_COMPARED = 300  # lines that are searched for the names of others
+VARIED = 4  # different things that a name with much to say has said
 
 NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.@$-]{1,59}$")
 NO_NAMES = word_of(WORDS["speakers"]["nobody"])
@@ -133,16 +134,18 @@ def score_of(
     """Score how well a place divides lines among speakers, as `prior` plus a number from below 0 to
     about 7, and tell whether it surely names services. `values` stand at the place in each line.
     """
-    names = [service_name(value) for value in values]
-    names = [name if NAME.match(name) else "" for name in names]
-    names = ["" if name.lower() in LEVELS or NO_NAMES.match(name) else name for name in names]
+    spelled = {value: service_name(value) for value in set(values)}
+    for value, name in spelled.items():
+        if not NAME.match(name) or name.lower() in LEVELS or NO_NAMES.match(name):
+            spelled[value] = ""
+    names = [spelled[value] for value in values]
     counts = Counter(filter(None, names))
     said = sum(counts.values())
     if not said or len(counts) > MOST_NAMES or said < 0.5 * len(lines):
         return -9.0, False
 
     def share(holds: Callable[[str], object]) -> float:
-        """The share of the lines with a name for which `told` is true."""
+        """The share of the lines with a name for which `holds` is true."""
         return sum(count for name, count in counts.items() if holds(name)) / said
 
     often = share(lambda name: counts[name] >= min(3, len(lines)))
@@ -163,10 +166,10 @@ def _variety(names: Sequence[str], values: Sequence[str], lines: Sequence[str]) 
     """Score from -0.5, if the same words follow each name, to 1, if all names have much to say."""
     after: dict[str, set[str]] = defaultdict(set)
     for name, value, line in zip(names, values, lines, strict=True):
-        if name:
+        if name and len(after[name]) < VARIED:
             words = line[line.find(value) + len(value) :].split(None, 8)[:8]
             after[name].add(" ".join(word for word in words if word.isalpha())[:60])
-    many = sum(len(said) >= 4 for said in after.values())
+    many = sum(len(said) == VARIED for said in after.values())
     return 1.5 * many / len(after) - 0.5 if after else 0.0
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 LOOK = 160  # how many bytes of a line are searched for its time
@@ -197,14 +198,12 @@ def find_forms(sample: Sequence[bytes]) -> list[Form]:
     """
     lines: Counter[Form] = Counter()
     for line in sample:
-        matches = [(form, form.pattern.search(line, 0, LOOK)) for form in FORMS]
-        starts = {
-            form: match.start()
-            for form, match in matches
-            if match and _parsed(form.order, 2000, match[1], match[2]) >= 0
-        }
-        if starts:
-            lines[min(starts, key=starts.__getitem__)] += 1
+        searched = ((form, form.pattern.search(line, 0, LOOK)) for form in FORMS)
+        matches = [(match.start(), form, match) for form, match in searched if match]
+        for _, form, match in sorted(matches, key=itemgetter(0)):
+            if _parsed(form.order, 2000, match[1], match[2]) >= 0:
+                lines[form] += 1
+                break
     kept = [form for form, count in lines.most_common() if count >= LEAST * len(sample)]
     if MONTH_FIRST in kept:
         better = min((MONTH_FIRST, DAY_FIRST), key=lambda form: _misfit(form, sample))

@@ -127,6 +127,12 @@ def test_links_lead_to_files(document):
         assert (at / target).exists(), f"{document} links to {target}"
 
 
+def test_the_files_that_a_newcomer_is_led_to_exist():
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    files = re.findall(r"`((?:logtriage|triagelab|logreader)/[\w./]*)`", page)
+    assert len(files) > 20 and [file for file in files if not (ROOT / file).exists()] == []
+
+
 # -- versions -----------------------------------------------------------------------------------
 
 
