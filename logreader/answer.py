@@ -16,11 +16,6 @@ from .levels import LEVEL_NAMES, stated_level
 from .lines import quoted
 from .log import STDIN, Log, LogFile
 from .suspects import (
-    LIKELY,
-    LIKELY_FROM,
-    POSSIBLE,
-    POSSIBLE_FROM,
-    UNSURE,
     ServiceEvidence,
     Suspect,
     Trouble,
@@ -36,6 +31,8 @@ from .tally import speakers_of
 from .times import format_time
 from .window import Window, find_window
 
+LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"
+LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5  # the probabilities from which an answer is called so
 OF_ROOT = 3  # lines of the first suspect that an answer quotes
 MOST_SUSPECTS = 3
 MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its clock is in doubt
@@ -195,9 +192,7 @@ def limits(log: Log) -> list[str]:
 
 
 def _evidence(log: Log, findings: Findings, chain: Sequence[str]) -> list[EvidenceLine]:
-    """Return some lines of the root, then for each service along the chain a line that names the
-    one before it. Without a chain, the suspects' lines are returned.
-    """
+    """Return lines of the root, then of each in the chain one that names the service before it."""
     names = chain or [suspect.service for suspect in findings.suspects[:MOST_SUSPECTS]]
     rows: list[EvidenceLine] = []
     for before, name in pairwise(["", *names]):

@@ -1,7 +1,4 @@
-"""The command `triage`, which `logtriage` finds by its entry point.
-
-It imports what it needs when it runs, so that `--help` is quick.
-"""
+"""The command `triage`. It imports what it needs when it runs, so that `--help` is quick."""
 
 from __future__ import annotations
 
@@ -58,11 +55,10 @@ def triage_command(
         raise typer.Exit(0 if ranked.root else 3)
     from logtriage.policies.policy import EndpointError
 
-    from .answer import answer_of, findings_of
+    from .answer import UNSURE, answer_of, findings_of
     from .diagnosis import ask
     from .log import read_log
     from .log_episode import LogEpisode
-    from .suspects import UNSURE
 
     asked, failure = None, ""
     try:

@@ -1,8 +1,4 @@
-"""Work out from the beginning of a file how to read its lines or records.
-
-A file holds lines of text, or records. Records are JSON (one a line, one document, or within lines
-of text) or CSV.
-"""
+"""Work out from the beginning of a file how to read its lines, or its records of JSON or CSV."""
 
 import re
 from collections import defaultdict
@@ -49,31 +45,23 @@ Items = Callable[[Iterable[bytes], Reading], Records]  # reads the parts of a fi
 
 
 class TextLayout:
-    """How to read lines of text: where their time stands, and what tells who speaks (`speaker`,
-    empty if nothing does).
-
-    Attributes:
-        proven: whether the speakers are certain to be services.
-        periods: the periods of its forms of time (see `times.Form`), the commonest form first.
-        begins: the first time in the sample that has a whole date; -1 if none has.
-        zoned: whether its times state a zone.
-    """
+    """How to read lines of text: where their time stands, and who speaks."""
 
     def __init__(
         self, sample: Sequence[bytes], services: Sequence[str], least: float = 0.0
     ) -> None:
         self.kind, self.forms = "text", find_forms(sample)
-        self.periods = [form.period for form in self.forms]
-        self.zoned = say_zones(sample, self.forms)
+        self.periods = [form.period for form in self.forms]  # see `times.Form`; commonest first
+        self.zoned = say_zones(sample, self.forms)  # whether its times state a zone
         self._services, self._namer = frozenset(services), Namer(services)
         dated = [Clock(form) for form in self.forms if not form.period]
         seconds = (clock.read(line) for clock in dated for line in sample)
-        self.begins = next((second for second in seconds if second >= 0), -1)
+        self.begins = next((second for second in seconds if second >= 0), -1)  # first whole date
         headed = [self.headed(line) for line in sample]
         timed = [line for line in headed if line.begin >= 0] if self.forms else headed
         self.place = best_place(timed, services, least) if timed else None
-        self.speaker = "its lines" if self.place else ""
-        self.proven = bool(self.place and self.place.proven)
+        self.speaker = "its lines" if self.place else ""  # what tells who speaks
+        self.proven = bool(self.place and self.place.proven)  # whether they are surely services
         names = {self.speaker_in(line.text) or b"" for line in timed}
         names |= {name.encode() for name in services}
         # Names that differ only in digits must be read in every line, as keys leave out digits.
@@ -148,9 +136,7 @@ class TextLayout:
 
 
 class ObjectLayout:
-    """How to read records: for each part, the paths to try in turn, found in a sample. The
-    attributes are those of `TextLayout`.
-    """
+    """How to read records: by the paths of each part. Its attributes are those of `TextLayout`."""
 
     def __init__(
         self, kind: str, sample: Sequence[dict[str, Any]], services: Sequence[str], items: Items
@@ -309,9 +295,7 @@ def json_document(parts: Iterable[bytes], reading: Reading) -> Records:
 
 
 def layout_of(head: bytes, services: Sequence[str], named: bool) -> TextLayout | ObjectLayout:
-    """Work out how to read a file from its beginning, `head`. `services` are the names in the call
-    graph; `named` says whether the file's name tells a service, too.
-    """
+    """Work out how to read a file that begins with `head`; `named` if its name is a service's."""
     lines = list(chain.from_iterable(blocks([head], Reading())))
     lines = [line.removeprefix(BOM) for line in (lines[:-1] or lines) if line.strip()]
     sampled = lines[:: max(1, len(lines) // SAMPLE)][:SAMPLE]

@@ -92,9 +92,7 @@ def level_of_status(status: bytes) -> int:
 
 
 def named_level(value: object, field: str = "") -> int | None:
-    """Return the level that a record's field states; None if it states none. It may be a word, a
-    number of syslog (0 to 7, lower is worse), or one on the field's scale in `words.toml`.
-    """
+    """Return the level of a field: a word, a number of syslog or of its scale; None if neither."""
     if isinstance(value, str):
         known = LEVELS.get(value.strip().lower())
         if known is not None or not (value.isascii() and value.isdecimal()):

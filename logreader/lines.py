@@ -42,11 +42,7 @@ class Reading:
 
 
 def unpacked(raw: BinaryIO, name: str) -> BinaryIO:
-    """Unpack a stream of bytes that gzip, bzip2 or xz packed; other streams stay as they are.
-
-    Raises:
-        ValueError: if it cannot be read as lines; the message has the command that helps.
-    """
+    """Unpack a packed stream; `ValueError` with the command that helps if it is no text."""
     stream = io.BufferedReader(cast(io.RawIOBase, raw), CHUNK)
     head = stream.peek(8)[:8]
     for start, (why, command) in REFUSED.items():
@@ -64,9 +60,7 @@ def chunks(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def blocks(parts: Iterable[bytes], reading: Reading) -> Iterator[list[bytes]]:
-    """Yield the lines of a file that comes in parts, some thousand at a time, without line ends.
-    Memory stays bounded whatever the file holds. `reading` is kept up to date.
-    """
+    """Yield the lines of a file, some thousand at a time, in bounded memory; update `reading`."""
     rest, dropping = b"", False  # the line that the last part broke off in
     held: list[bytes] = []  # lines held back, so that the file's last line can join them
     for chunk in parts:

@@ -1,8 +1,4 @@
-"""Read your own log, from files or text, and count its lines.
-
-log = read_log([Path("app.log")])
-log.tally.services
-"""
+"""Read your own log, from files or text, and count its lines: `read_log(["app.log"]).tally`."""
 
 import io
 import sys
@@ -49,9 +45,8 @@ class Log:
 def read_log(
     paths: Sequence[str | Path], services: Sequence[str] = (), stdin: BinaryIO | None = None
 ) -> Log:
-    """Read files; `-` is standard input (`stdin`). Files packed by gzip, bzip2 or xz are
-    unpacked on the way. `services` are known names of services, which settle who speaks; without
-    them, this is worked out from the lines.
+    """Read files, unpacked if they are packed; `-` is standard input. `services` are known names of
+    services, which settle who speaks.
 
     Raises:
         ValueError: if a file is broken, zipped or text in UTF-16; the message says what to do.

@@ -1,9 +1,7 @@
-"""Your own log as an episode, so that a policy or a model can be asked about it in the same way as
-about a simulated incident.
+"""Your own log as an episode: a policy or a model can be asked about it as about an incident.
 
-The opening shows the evidence that the answer rests on: counts of error lines, and the most unusual
-trouble, in the simulator's format, `LEVEL service text`. Asking about a service gives its trouble
-and its calm lines. Nobody knows the truth, so there is no score; nothing is executed.
+The opening has counts of error lines, and the most unusual trouble in the simulator's format,
+`LEVEL service text`. Asking about a service gives its trouble and its calm lines. It has no score.
 """
 
 import re
@@ -35,15 +33,8 @@ SIMULATED = ("LOG", "INFO", "WARN", "ERROR", "CRIT", "FATAL", "PANIC")  # the si
 
 
 class LogEpisode(BaseEpisode):
-    """An episode that answers questions about a log.
-
-    Args:
-        log: from `read_log` or `read_text`, called with the names of the graph.
-        graph: the call graph of the cluster that the log comes from; None to infer one.
-        findings: those of the log with that graph; None to work them out.
-
-    Raises:
-        ValueError: if the log has no lines, or none of a service of the graph.
+    """An episode that answers questions about a log that was read with the names of `graph` (None
+    to infer one). `findings` are those of both, if known. `ValueError` if no line is of a service.
     """
 
     def __init__(
@@ -66,8 +57,7 @@ class LogEpisode(BaseEpisode):
             for name, evidence in self._findings.evidence.items()
             for trouble in evidence.troubles
         )[:OPENING_LINES]
-        by_time = sorted(unusual, key=lambda line: line[1])
-        lines = [format_line(*line[2:]) for line in by_time]
+        lines = [format_line(*line[2:]) for line in sorted(unusual, key=lambda line: line[1])]
         counts = self._counts(graph.names)
         super().__init__(
             IncidentView("log", "log", 0, graph),  # a log has no coordinates
@@ -125,10 +115,8 @@ def guessed_kind(name: str) -> str:
 
 
 def inferred_graph(findings: Findings) -> CallGraph:
-    """Infer who calls whom from the lines of trouble: a service calls those that it complains of.
-    A call that would close a circle of weightier ones is left out. Kinds are guessed from names.
-
-    If a graph cannot hold all services, the most suspected are kept, then those with most lines.
+    """Infer who calls whom: a service calls those that it complains of. Of a circle, the weakest
+    call is left out; of too many services, the least suspected, then those with few lines.
     """
     shares = {suspect.service: suspect.share for suspect in findings.suspects}
     names = [name for name in findings.evidence if name != OTHERS] or [*findings.evidence]

@@ -33,9 +33,7 @@ SUBJECTS = any_of(WORDS["platform"]["subjects"])
 
 @lru_cache(MOST_SPELLED)
 def service_name(raw: bytes | str) -> str:
-    """Return the name of a service, from how its records spell it: a single word that a call graph
-    accepts, without a pod's suffix. It is safe to show, also to a model.
-    """
+    """Return a service's name, however records spell it: a word that is safe to show."""
     text = visible(raw, 2 * MOST_NAME).strip("/.-")
     if "/" in text:  # a file, a stream or a pod by its path
         parts = [part for part in text.split("/") if not HASH.match(part)]
@@ -82,9 +80,7 @@ class Namer:
 
 
 def targets(text: str, known: Collection[str] = ()) -> list[str]:
-    """Return the services that a line of trouble names as called, each once, in order. `known` are
-    names of services: if a host's name begins with one of them, that service is meant.
-    """
+    """Return the services that a line calls, each once; a host may begin with a known name."""
     hosts = []
     for groups in CALLED.findall(text):
         host = next(filter(None, groups))

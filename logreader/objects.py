@@ -90,9 +90,7 @@ def csv_rows(
 
 
 def records_in(value: Any, around: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the innermost objects of a value's lists, each with the fields of those around it, as
-    OTLP, Loki, CloudWatch and Elasticsearch nest batches.
-    """
+    """Yield the innermost objects of a value's lists, with the fields of those around them."""
     around = around or {}
     if isinstance(value, list):
         for entry in value:

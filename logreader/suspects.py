@@ -2,9 +2,8 @@
 it printed, which trouble is new or more than usual, and whom it complains of.
 
 Each service has a mass, given by its own unusual lines. The share of its trouble that names another
-service flows on to that service, again and again. With a call graph, part of the trouble that names
-nobody flows to callees in trouble. The mass that stays with a service makes it suspect. This is a
-random walk along complaints, as in PageRank, which is absorbed where a service blames itself.
+service flows on to it, again and again; part of what names nobody flows to callees in trouble. What
+stays with a service makes it suspect: a random walk along complaints, as in PageRank.
 """
 
 from collections import Counter, defaultdict
@@ -36,11 +35,8 @@ SILENT_GUILT = 0.25  # of a symptom that names nobody, the share that flows to c
 # simulator made of incidents of `train`; docs/logs.md tells how they fare on others.
 OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
 MOST_GAIN = 80.0  # gain beyond which a window is no clearer
-LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5
 NEAR = 0.45  # if the next suspect has more than this of the first's share, neither is sure
 MOST_HOPS = 6
-
-LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"
 
 
 @dataclass(frozen=True)
@@ -109,8 +105,8 @@ class ServiceEvidence:
 
     @property
     def names(self) -> dict[str, float]:
-        """The services that it complains of, with the share of its new trouble that names each, at
-        most 1 in all. Unnamed symptoms count towards those that other lines name.
+        """The services that it complains of, with the share of its trouble that names each. Unnamed
+        symptoms count towards those that other lines name.
         """
         total = self._total
         named: dict[str, float] = defaultdict(float)
@@ -121,6 +117,10 @@ class ServiceEvidence:
         unnamed = sum(symptom.mass for symptom in symptoms if not symptom.names)
         more = 1.0 + unnamed / total / sum(named.values()) if named else 1.0
         return {name: share * more for name, share in named.items()}
+
+
+Evidence = Mapping[str, ServiceEvidence]  # by service
+Calls = Mapping[str, Sequence[str]]  # the callees of each service
 
 
 class Counts:
@@ -142,8 +142,8 @@ class Counts:
 def weigh(
     tally: Tally, window: Window | None, services: Sequence[str] = ()
 ) -> dict[str, ServiceEvidence]:
-    """Return the evidence on every service, by name: those with lines, those known, and if none are
-    known, those that trouble names. Without a window, all lines count, and nothing is usual.
+    """Return the evidence on each service with lines, each known one, and if none are known, each
+    that trouble names. Without a window, all lines count, and nothing is usual.
     """
     counts = Counts(tally, window)
     known = sorted({*speakers_of(tally), *services})
@@ -212,9 +212,7 @@ def _trouble(
 def _named(
     tally: Tally, inside: Mapping[int, int], known: Sequence[str], find: bool
 ) -> dict[int, list[str]]:
-    """Map shapes of trouble to the services that they complain of: those called (only known ones
-    unless `find`), and if the example tells of what others do, those mentioned.
-    """
+    """Map shapes of trouble to the services that they call or complain of, all if `find`."""
     namer = Namer(name for name in known if name != OTHERS)
     named: dict[int, list[str]] = {}
     met: set[str] = set()
@@ -253,9 +251,7 @@ class Suspect:
     share: float
 
 
-def rank(
-    evidence: Mapping[str, ServiceEvidence], calls: Mapping[str, Sequence[str]] | None = None
-) -> list[Suspect]:
+def rank(evidence: Evidence, calls: Calls | None = None) -> list[Suspect]:
     """Rank services by their share of what is wrong. `calls` are the callees of each, if known."""
     mass = {name: service.mass for name, service in evidence.items()}
     flows = {name: _flow(service, mass, calls or {}) for name, service in evidence.items()}
@@ -275,9 +271,7 @@ def rank(
     return sorted(suspects, key=lambda suspect: (-suspect.share, suspect.service))
 
 
-def _flow(
-    service: ServiceEvidence, mass: Mapping[str, float], calls: Mapping[str, Sequence[str]]
-) -> dict[str, float]:
+def _flow(service: ServiceEvidence, mass: Mapping[str, float], calls: Calls) -> dict[str, float]:
     """Return the shares of a service's mass that flow to others."""
     flow = {other: share for other, share in service.names.items() if share > 0.0}
     unnamed = 1.0 - min(1.0, sum(flow.values()))
@@ -290,32 +284,26 @@ def _flow(
     return flow
 
 
-def chain_to(root: str, evidence: Mapping[str, ServiceEvidence]) -> list[str]:
+def chain_to(root: str, evidence: Evidence) -> list[str]:
     """Return who made whom fail, from the root: next is the one that complains most of the last."""
     chain = [root]
     while len(chain) < MOST_HOPS:
-        blames = {
-            accuser.name: accuser.names[chain[-1]] * accuser.mass
-            for accuser in accusers(chain[-1], evidence)
-        }
-        others = [name for name in blames if name not in chain and blames[name] > 0.0]
+        last = chain[-1]
+        others = [service for service in accusers(last, evidence) if service.name not in chain]
         if not others:
             break
-        chain.append(max(others, key=lambda name: (blames[name], name)))
+        most = max(others, key=lambda service: (service.names[last] * service.mass, service.name))
+        chain.append(most.name)
     return chain
 
 
-def accusers(service: str, evidence: Mapping[str, ServiceEvidence]) -> list[ServiceEvidence]:
+def accusers(service: str, evidence: Evidence) -> list[ServiceEvidence]:
     """Return the evidence of the services that complain of a service."""
     return [accuser for accuser in evidence.values() if accuser.names.get(service, 0.0) > 0.0]
 
 
-def confidence(
-    suspects: Sequence[Suspect], evidence: Mapping[str, ServiceEvidence], gain: float
-) -> float:
-    """Return the probability that the first suspect is the root. It depends on causes in its own
-    lines, complaints of others, the lead over the next, and how clear the window is (its `gain`).
-    """
+def confidence(suspects: Sequence[Suspect], evidence: Evidence, gain: float) -> float:
+    """Return the probability that the first suspect is the root; `gain` is that of the window."""
     if not suspects:
         return 0.0
     first = suspects[0]
@@ -327,7 +315,7 @@ def confidence(
     return 1.0 / (1.0 + exp(-odds))
 
 
-def doubts(suspects: Sequence[Suspect], evidence: Mapping[str, ServiceEvidence]) -> list[str]:
+def doubts(suspects: Sequence[Suspect], evidence: Evidence) -> list[str]:
     """List what in the evidence casts doubt on the first suspect."""
     first, reasons = evidence[suspects[0].service], []
     own = [accuser for accuser in accusers(first.name, evidence) if accuser.own_share > 0.5]

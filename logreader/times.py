@@ -1,8 +1,4 @@
-"""Convert times as logs write them to seconds since 1970.
-
-A time without a zone is taken as UTC, so the distances between times of one clock stay right. A
-time without a date or a year takes it from its neighbours: see `Clock`.
-"""
+"""Convert times as logs write them to seconds since 1970. A time without a zone is taken as UTC."""
 
 import re
 from calendar import isleap
@@ -132,9 +128,7 @@ class Clock:
 
 
 class Stamps:
-    """Reads the times of the lines of one file. The time of a line is usually at the same place as
-    in the first line of its block; if it is not, the line is searched for each form in turn.
-    """
+    """Reads the times of a file's lines, at the place where the first of a block has its time."""
 
     def __init__(self, forms: Sequence[Form], near: int | None) -> None:
         self._clocks = [Clock(form, near if form.period else None) for form in forms]
@@ -182,9 +176,7 @@ class Stamps:
 
 
 def _place_of(match: re.Match[bytes]) -> tuple[int, int, int, int]:
-    """Return where a time begins and ends, where its zone begins, and the end of the text that
-    tells it from other times, including what shows that it has no zone.
-    """
+    """Return where a time begins and ends, where its zone begins, and where its context ends."""
     zone = match.start(2) if match[2] else match.end()
     after = max(match.end(), zone + 1)
     if not match[2] and match.string[zone:after] == b" ":

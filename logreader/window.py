@@ -1,10 +1,9 @@
 """When it began: find the stretch of the log in which trouble was unlike the rest of it.
 
-Trouble of each kind (a service and a template) is counted in up to `SLOTS` slots. In each stretch
-of slots, each kind has a gain: how much better two rates (in the stretch and outside it) explain
-its counts than one rate does. This is the log-likelihood ratio of Poisson counts, divided by how
-much more than Poisson they vary by themselves. The stretch with the highest sum of gains is the
-window, if the sum is higher than chance would make it.
+Trouble of each kind (a service and a template) is counted in up to `SLOTS` slots. In a stretch of
+slots, each kind has a gain: the log-likelihood ratio of two Poisson rates, in it and outside, to
+one rate, divided by how much more than Poisson counts vary by themselves. The stretch with the
+highest sum of gains is the window, if the sum is higher than chance would make it.
 """
 
 from bisect import bisect_left, bisect_right
@@ -98,9 +97,8 @@ def _slotted(tally: Tally, slots: Slots) -> tuple[dict[Kind, list[int]], list[in
 
 
 def gain(inside: float, length: float, outside: float, rest: float) -> float:
-    """Return the log-likelihood ratio of two rates against one rate for two counts; 0 unless the
-    rate inside is more than `LEAST_TIMES` the rate outside. `inside` and `outside` are numbers of
-    lines, in `length` and `rest` slots.
+    """Return the log-likelihood ratio of two rates to one, for `inside` lines in `length` slots and
+    `outside` lines in `rest` slots; 0 unless the first rate is `LEAST_TIMES` the second.
     """
     if inside * rest <= LEAST_TIMES * outside * length or not rest:
         return 0.0
@@ -110,11 +108,7 @@ def gain(inside: float, length: float, outside: float, rest: float) -> float:
 
 
 def spread(counts: Sequence[int]) -> float:
-    """Return how much more than Poisson counts vary from one slot to the next, at least 1.
-
-    It is measured by the differences of neighbours. The three largest are left out, so that a step
-    up and a step down hardly count.
-    """
+    """Return how much more than Poisson counts vary, by the differences of neighbours."""
     total = sum(counts)
     kept = sorted((count - next_count) ** 2 for count, next_count in pairwise(counts))[:-3]
     if not kept or not total:
@@ -123,9 +117,7 @@ def spread(counts: Sequence[int]) -> float:
 
 
 def exposures(calm: Sequence[int]) -> list[float]:
-    """Return how much was going on in each slot, 1 on average, so that a busy hour is not taken for
-    a bad one. It is measured by calm lines; if there are hardly any, all slots count the same.
-    """
+    """Return how much was going on in each slot by its calm lines, 1 on average."""
     mean = sum(calm) / len(calm)
     if mean < LEAST_CALM:
         return [1.0] * len(calm)
@@ -172,9 +164,7 @@ def find_window(tally: Tally) -> Window | None:
 def _first_new(
     tally: Tally, slots: Slots, series: Mapping[Kind, list[int]], start: int, end: int
 ) -> int:
-    """Return the second of the first line of a new kind of trouble in the window's first slot (or,
-    if it is FATAL, in the slot before). If there is none, return the start of the first slot.
-    """
+    """Return when new trouble first came in the window's first slot, or that slot's start."""
     begins, seconds = slots.start + start * slots.width, []
     for second, number, _ in tally.rows():
         shape = tally.shapes[number]

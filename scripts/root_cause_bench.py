@@ -17,10 +17,9 @@ from typing import Any
 import pandas as pd
 import typer
 
-from logreader.answer import answer_of
+from logreader.answer import LIKELY, POSSIBLE, UNSURE, answer_of
 from logreader.log import read_log
 from logreader.names import REPLICA
-from logreader.suspects import LIKELY, POSSIBLE, UNSURE
 from triagelab.bench.score_tables import markdown
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "own-logs" / "root-cause-bench.json"

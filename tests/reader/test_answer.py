@@ -12,18 +12,19 @@ import pytest
 from corpus import FORMATS, Entry, formatted
 from shop_log import COMPLAINTS, CORRUPT, ONSET, OURS, ROWS, USUAL, calm, trouble, written
 
-from logreader.answer import Answer, answer_of, findings_of, limits
-from logreader.log import read_log, read_named
-from logreader.suspects import (
+from logreader.answer import (
     LIKELY,
     LIKELY_FROM,
-    MOST_HOPS,
     POSSIBLE,
     POSSIBLE_FROM,
     UNSURE,
-    Suspect,
-    doubts,
+    Answer,
+    answer_of,
+    findings_of,
+    limits,
 )
+from logreader.log import read_log, read_named
+from logreader.suspects import MOST_HOPS, Suspect, doubts
 from logtriage.play.episode import Episode
 from logtriage.world.tasks import TASKS
 
