@@ -69,18 +69,6 @@ def loki(n):
     return {"status": "success", "data": {"result": [*map(stream, WHO, LEVELS)]}}
 
 
-def cloudwatch(n):
-    events = [
-        {
-            "timestamp": at * 1000,
-            "message": f"{level.upper()} {text}",
-            "logStreamName": f"ecs/{who}/0123456789abcdef",
-        }
-        for at, level, who, text in rows(n)
-    ]
-    return {"events": events, "searchedLogStreams": []}
-
-
 def elasticsearch(n):
     hits = [
         {
@@ -106,7 +94,7 @@ def holds_all(text, n):
 
 @pytest.mark.parametrize("size", [1 << 20, 16_000])  # a third of OTLP is held at once
 @pytest.mark.parametrize("indent", [None, 1])
-@pytest.mark.parametrize("document", [plain, otlp, loki, cloudwatch, elasticsearch])
+@pytest.mark.parametrize("document", [plain, otlp, loki, elasticsearch])
 def test_every_document_tells_the_same_and_is_read_whole(document, indent, size, monkeypatch):
     read_in_parts(monkeypatch, size)
     holds_all(json.dumps(document(300), indent=indent), 300)
