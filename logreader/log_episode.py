@@ -19,7 +19,7 @@ from .levels import LEVEL_NAMES, LEVELS, WARN
 from .lines import defused
 from .log import Log
 from .tally import OTHERS, speakers_of
-from .words import KINDS
+from .words import SERVICE_KINDS
 
 MAX_STEPS = 12
 OPENING_LINES = 20  # lines of an opening, at most
@@ -108,7 +108,7 @@ def format_line(service: str, level: int, text: str) -> str:
 
 def guessed_kind(name: str) -> str:
     """Guess the kind of a service from its name; `UNKNOWN_KIND` if the name tells none."""
-    for kind, words in KINDS.items():
+    for kind, words in SERVICE_KINDS.items():
         if re.search(rf"(?i)(?:^|[^a-z])(?:{words})(?:[^a-z]|$)", name):
             return kind
     return UNKNOWN_KIND

@@ -24,7 +24,7 @@ VARIED = 4  # different things that a name with much to say has said
 
 NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.@$-]{1,59}$")
 NO_NAMES = word_of(WORDS["speakers"]["nobody"])
-THREAD, CLASS, HOST, KIND = (
+THREAD, CLASS, HOST, SERVICE_WORD = (
     re.compile(WORDS["speakers"][name]) for name in ("thread", "class", "host", "kind")
 )
 # What a field's name tells: that the field names services and nothing else, or never does.
@@ -158,7 +158,7 @@ def score_of(
         return prior + score, False
     named, called = _named_by_others(names, lines)
     proven = called or graph > 0.0 or platform > 0.0 or prior >= TELLING
-    proven = proven or share(KIND.search) > 0.5
+    proven = proven or share(SERVICE_WORD.search) > 0.5
     return prior + score + _variety(names, values, lines) + 2.0 * named, proven
 
 
