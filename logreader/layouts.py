@@ -95,7 +95,7 @@ class TextLayout:
                     numbers = [number for _, _, number in rows]
             if lines:
                 last = seconds[-1]
-                yield self._batch(seconds, lines, numbers)
+                yield self._batch(seconds, lines, numbers, stamps)
 
     def _joined(self, rows: Iterable[Row], last: int) -> list[Row]:
         """Join lines with their continuations; `last` is the second of the line before `rows`."""
@@ -111,14 +111,16 @@ class TextLayout:
         return joined
 
     def _batch(
-        self, seconds: Sequence[int], lines: Sequence[bytes], numbers: Sequence[int]
+        self, seconds: Sequence[int], lines: Sequence[bytes], numbers: Sequence[int], stamps: Stamps
     ) -> Batch:
-        """Make a batch of lines."""
+        """Make a batch of lines, which `stamps` have just read."""
         heads = b"\n".join([line[:TIMED] for line in lines])
         keys: list[Hashable] = [*heads.translate(None, HEXADECIMAL).split(b"\n")]
         if self._numbered:
-            speakers = [self.speaker_in(self.headed(line).text) for line in lines]
-            keys = [*zip(speakers, keys, strict=True)]
+            begin, end = stamps.span or (0, 0)  # with it, lines are read twice as fast
+            cut = [line[:begin] + line[end:] for line in lines]
+            texts = cut if stamps.span else [self.headed(line).text for line in lines]
+            keys = [*zip(map(self.speaker_in, texts), keys, strict=True)]
 
         def record(i: int) -> Record:
             text = self.headed(lines[i]).text

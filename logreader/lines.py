@@ -9,7 +9,6 @@ import shlex
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, BinaryIO, cast
 
 from logtriage.play.actions import visible
@@ -52,11 +51,6 @@ def unpacked(raw: BinaryIO, name: str) -> BinaryIO:
         if head.startswith(start):
             return cast(BinaryIO, unpack(stream))
     return cast(BinaryIO, stream)
-
-
-def chunks(stream: BinaryIO) -> Iterator[bytes]:
-    """The bytes of a stream, `CHUNK` at a time."""
-    return iter(partial(stream.read, CHUNK), b"")
 
 
 def blocks(parts: Iterable[bytes], reading: Reading) -> Iterator[list[bytes]]:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -12,7 +13,7 @@ from typing import BinaryIO
 from logtriage.play.actions import visible
 
 from .layouts import ObjectLayout, TextLayout, layout_of
-from .lines import BROKEN, Reading, chunks, unpacked
+from .lines import BROKEN, CHUNK, Reading, unpacked
 from .names import file_service
 from .objects import MOST_OBJECT
 from .tally import Tally
@@ -84,7 +85,7 @@ def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
         # The name of a single file is no evidence of who speaks.
         layout = layout_of(head, services, bool(named[name]) and len(opened) > 1)
         log.files.append(LogFile(name, layout, not isinstance(stream, io.BufferedReader)))
-        parts.append(chain([head], chunks(stream)))
+        parts.append(chain([head], iter(partial(stream.read, CHUNK), b"")))
     near = min((file.layout.begins for file in log.files if file.layout.begins >= 0), default=None)
     log.ordered = len(opened) == 1 and not log.files[0].layout.periods
     for number, file in enumerate(log.files):
@@ -103,6 +104,5 @@ def _whole(name: str) -> Iterator[None]:
     except BROKEN as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # it cannot be read at all
-        raise ValueError(
-            f"{visible(name, 200)} is no whole packed file ({error}); pack or copy it again"
-        ) from None
+        why = f"is no whole packed file ({error}); pack or copy it again"
+        raise ValueError(f"{visible(name, 200)} {why}") from None

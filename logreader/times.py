@@ -92,6 +92,7 @@ def _parsed(order: str, year: int, time: bytes, zone: bytes | None) -> int:
     return second - _zone_seconds(zone or b"") if 0 <= second < END else -1
 
 
+@lru_cache(MOST_KNOWN)
 def _zone_seconds(zone: bytes) -> int:
     """Return how far a zone is ahead of UTC, in seconds."""
     text = zone.decode().strip().replace(":", "")
@@ -132,7 +133,8 @@ class Stamps:
 
     def __init__(self, forms: Sequence[Form], near: int | None) -> None:
         self._clocks = [Clock(form, near if form.period else None) for form in forms]
-        self._place = 0, 0, 0, 0  # see `_place_of`
+        self._place = 0, 0, 0, 0, 0  # see `_place_of`
+        self.span: tuple[int, int] | None = None  # of the time in lines, if all have it there
 
     def seconds(self, lines: Sequence[bytes]) -> list[int]:
         """Return the second of each line: `MISSING` without a time, -1 with an invalid one."""
@@ -150,7 +152,8 @@ class Stamps:
         search = self._clocks[0].form.pattern.search
         match = search(lines[0], 0, LOOK)
         self._place = _place_of(match) if match else self._place
-        begin, end, zone, after = self._place
+        begin, end, zone, after, whole = self._place
+        self.span = None
         if zone == end:
             stamps = [line[begin:after] for line in lines]
         else:
@@ -165,6 +168,7 @@ class Stamps:
             if strays > MOST_STRAYS:
                 every = (search(line, 0, LOOK) for line in lines)
                 return [match and (match[1], match[2]) for match in every]
+        self.span = None if strays else (begin, whole)
         return [*map(known.__getitem__, stamps)]
 
     def _read(self, line: bytes) -> int:
@@ -175,13 +179,13 @@ class Stamps:
         return MISSING
 
 
-def _place_of(match: re.Match[bytes]) -> tuple[int, int, int, int]:
-    """Return where a time begins and ends, where its zone begins, and where its context ends."""
+def _place_of(match: re.Match[bytes]) -> tuple[int, int, int, int, int]:
+    """Return where a time begins and ends, and where its zone begins, its context and all end."""
     zone = match.start(2) if match[2] else match.end()
     after = max(match.end(), zone + 1)
     if not match[2] and match.string[zone:after] == b" ":
         after += BLANK_ZONE
-    return *match.span(1), zone, after
+    return *match.span(1), zone, after, match.end()
 
 
 def find_forms(sample: Sequence[bytes]) -> list[Form]:

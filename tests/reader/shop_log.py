@@ -54,5 +54,6 @@ def log_of(rows, services=()) -> Log:
 
 def read_in_parts(monkeypatch, size):
     """Have logs read by so many bytes at once, and no larger object be held."""
+    monkeypatch.setattr("logreader.log.CHUNK", size)
     for name in ("lines.CHUNK", "log.SAMPLE_BYTES", "log.MOST_OBJECT", "objects.MOST_OBJECT"):
         monkeypatch.setattr(f"logreader.{name}", size)

@@ -8,6 +8,7 @@ import lzma
 import pkgutil
 import re
 import time
+from functools import partial
 from random import Random
 
 import pytest
@@ -17,7 +18,7 @@ from shop_log import read_in_parts
 
 import logreader
 from logreader import layouts, lines, log, speakers, times
-from logreader.lines import Reading, blocks, chunks, defused, quoted, unpacked
+from logreader.lines import Reading, blocks, defused, quoted, unpacked
 from logtriage.play.actions import QUOTED, visible
 
 TEXT = b"2026-11-22 03:00:00 ERROR web: down\n" * 2_000
@@ -25,15 +26,14 @@ PACKERS = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
 
 
 def read(data):
-    reading = Reading()
-    return [line for block in blocks(chunks(io.BytesIO(data)), reading) for line in block], reading
+    reading, parts = Reading(), iter(partial(io.BytesIO(data).read, 7), b"")
+    return [line for block in blocks(parts, reading) for line in block], reading
 
 
 @given(st.binary(max_size=200).filter(lambda data: b"\x1b" not in data), st.integers(1, 20))
 def test_nothing_is_longer_than_the_bound_and_nothing_shorter_is_lost(data, most):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "MOST_LINE", most)
-        patch.setattr(lines, "CHUNK", 7)
         kept, reading = read(data)
     whole = data.split(b"\n")
     whole = whole[:-1] if whole[-1] == b"" else whole
