@@ -67,11 +67,8 @@ class LogEpisode(BaseEpisode):
     def _ask(self, service: str) -> Observation:
         """Return the counts and lines of a service, or a few lines of every service."""
         names = self.incident.topology.names if service == ALL_SERVICES else (service,)
-        lines = [
-            line
-            for name in names
-            for line in self._lines_of(name)[: ANSWER_LINES // len(names) or 1]
-        ]
+        most = ANSWER_LINES // len(names) or 1
+        lines = [line for name in names for line in self._lines_of(name)[:most]]
         notice = "" if lines else f"no lines of {service}"
         return Observation(notice=notice, lines=lines[:ANSWER_LINES], counts=self._counts(names))
 

@@ -180,7 +180,9 @@ class Stamps:
 
 
 def _place_of(match: re.Match[bytes]) -> tuple[int, int, int, int, int]:
-    """Return where a time begins and ends, and where its zone begins, its context and all end."""
+    """Return where a time begins and ends, where its zone begins, the end of the text that tells it
+    from other times (including what shows that it has no zone), and the end of the whole match.
+    """
     zone = match.start(2) if match[2] else match.end()
     after = max(match.end(), zone + 1)
     if not match[2] and match.string[zone:after] == b" ":
