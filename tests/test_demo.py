@@ -20,9 +20,9 @@ def test_published_episodes_are_those_that_would_be_played(tmp_path):
     assert set(frame["policy"]) == {*REFERENCES, "base"}
     for name in REFERENCES:
         # Found by its key, so nothing of it is played again.
-        episodes = frame[frame["key"] == scripted(name).key]
-        assert len(episodes) == 200 * len(TASKS)
-        first = episodes[(episodes["task"] == "single_crash") & (episodes["index"] < 3)]
+        found = frame[frame["key"] == scripted(name).key]
+        assert len(found) == 200 * len(TASKS)
+        first = found[(found["task"] == "single_crash") & (found["index"] < 3)]
         again = rollout(make_policy(name), ["single_crash"], "test", 3)
         assert list(first["score"]) == list(again["score"])
 

@@ -56,8 +56,8 @@ def loose_scores(text, tables=()):
 
 @pytest.mark.parametrize("file", PAGES)
 def test_no_score_stands_in_a_sentence(file):
-    loose = loose_scores(text_of(file), [*TABLES.get(file, ()), *FINISHED])
-    assert loose == [], "mark it as a fact, see scripts/pages.py"
+    found = loose_scores(text_of(file), [*TABLES.get(file, ()), *FINISHED])
+    assert found == [], "mark it as a fact, see scripts/pages.py"
 
 
 def test_what_reads_as_a_score_is_found():
@@ -107,16 +107,16 @@ def test_the_leaderboard_is_of_the_published_episodes():
 @pytest.mark.parametrize("file", PAGES)
 def test_times_are_those_of_make_help(file):
     for target, minutes in re.findall(r"make ([a-z-]+)\b[^\n]*?(\d+) min", text_of(file)):
-        line = re.search(rf"^{target}:.*##.*", MAKEFILE, re.M)[0]
-        assert f"{minutes} min" in line, f"make {target} takes what `make help` says: {line}"
+        told = re.search(rf"^{target}:.*##.*", MAKEFILE, re.M)[0]
+        assert f"{minutes} min" in told, f"make {target} takes what `make help` says: {told}"
 
 
 def test_times_in_the_readme_are_those_of_the_notebooks():
     rows = re.findall(r"\(notebooks/(\S+)\) \|[^|]*\| ([^|]*) \|", text_of("README.md"))
     assert len(rows) == 9
-    for notebook, minutes in rows:
+    for notebook, told in rows:
         said = re.search(r"\*\*Run time:\*\*.*|$", text_of(f"notebooks/{notebook}"))[0]
-        assert minutes in said, f"README says {minutes} of {notebook}, which says {said}"
+        assert told in said, f"README says {told} of {notebook}, which says {said}"
 
 
 def test_there_are_ten_pages_at_most():

@@ -37,8 +37,8 @@ TEXTS = [
 
 def test_the_address_stands_in_one_constant():
     for path in TEXTS:
-        for address in ADDRESS.finditer(path.read_text()):
-            assert address["repository"] == logtriage.REPOSITORY, f"{path}: {address[0]}"
+        for found in ADDRESS.finditer(path.read_text()):
+            assert found["repository"] == logtriage.REPOSITORY, f"{path}: {found[0]}"
 
 
 def finished_run(folder):
@@ -127,8 +127,8 @@ def test_the_manifest_tells_what_the_environment_does():
     env = TriageEnvironment()
     assert manifest["name"] == env.get_metadata().name
     assert manifest["version"] == logtriage.__version__
-    listed = [(task["id"], task["max_steps"]) for task in manifest["tasks"]]
-    assert listed == [(task.name, task.max_steps) for task in TASKS.values()]
+    told = [(task["id"], task["max_steps"]) for task in manifest["tasks"]]
+    assert told == [(task.name, task.max_steps) for task in TASKS.values()]
     declared = manifest["validation"]["capabilities"]["declared_task_count"]
     assert declared == {split["name"]: env.num_tasks(split["name"]) for split in env.list_splits()}
     assert manifest["validation"]["task_distribution"]["dataset_version"] == BENCHMARK_VERSION

@@ -20,10 +20,10 @@ def test_summaries_are_of_the_episodes_beside_them(folder):
     record, frame = read_sweep(folder)
     row = next(row for row in record["rows"] if row != record["against"])
     own = frame[frame["row"].isin(["", row, record["against"]])]
-    again = score(own, record["against"]).set_index(["row", "task"]).loc[row]
+    found = score(own, record["against"]).set_index(["row", "task"]).loc[row]
     kept = pd.read_parquet(folder / "summary.parquet").set_index(["row", "task"]).loc[row]
-    columns = [name for name in again.columns if name != "verdict"]  # of all rows of the table
-    pd.testing.assert_frame_equal(again[columns], kept[columns])
+    shown = [name for name in found.columns if name != "verdict"]  # of all rows of the table
+    pd.testing.assert_frame_equal(found[shown], kept[shown])
 
 
 def test_the_results_page_misses_no_folder():
@@ -43,9 +43,9 @@ def test_the_truth_is_that_of_the_version_that_was_played(folder):
 
 
 def test_no_published_rule_without_diagnosis_beats_loudest():
-    audit = json.loads((RESULTS / "benchmark" / "exploits.json").read_text())
-    assert {row["task"] for row in audit["rows"]} == set(TASKS)
-    for row in audit["rows"]:
+    found = json.loads((RESULTS / "benchmark" / "exploits.json").read_text())
+    assert {row["task"] for row in found["rows"]} == set(TASKS)
+    for row in found["rows"]:
         assert row["test"] < row["loudest"], row["rule"]
 
 

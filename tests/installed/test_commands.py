@@ -42,10 +42,10 @@ def test_the_packages_are_installed_and_not_those_of_the_checkout():
 
 
 def test_the_help_lists_all_commands(folder):
-    output = run(folder, "--help")
+    told = run(folder, "--help")
     commands = "serve mcp export-harbor watch evaluate replay benchmark train evaluate-run"
     for name in [*commands.split(), "sweep", "build-base", "publish-model", "triage"]:
-        assert f" {name} " in output
+        assert f" {name} " in told
 
 
 def test_policies_are_played_replayed_and_watched(folder):
@@ -67,8 +67,8 @@ def test_incidents_are_exported_and_opened_over_mcp(folder):
 
 def test_a_log_is_read(folder):
     assert run(folder, "triage", EXAMPLES / "inventory-pool.ndjson").startswith("inventoryservice")
-    output = run(folder, "triage", EXAMPLES / "train-ticket.log", "--json", status=3)
-    assert json.loads(output)["root"] == ""
+    told = run(folder, "triage", EXAMPLES / "train-ticket.log", "--json", status=3)
+    assert json.loads(told)["root"] == ""
 
 
 def test_a_model_is_trained_evaluated_and_published(folder):
@@ -77,8 +77,8 @@ def test_a_model_is_trained_evaluated_and_published(folder):
     run(folder, "evaluate-run", "run", "--episodes", 2)
     run(folder, "publish-model", "run", "you/agent", "--dry-run")
     assert (folder / "run" / "hub" / "README.md").exists()
-    output = run(folder, "evaluate", "--model", "run/model", "--episodes", 2)
-    assert "run/model" in output
+    told = run(folder, "evaluate", "--model", "run/model", "--episodes", 2)
+    assert "run/model" in told
     run(folder, "triage", EXAMPLES / "inventory-pool.ndjson", "--model", "run/model")
 
 
