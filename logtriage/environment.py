@@ -17,6 +17,8 @@ from .world.topology import Topology
 
 NUMBERED = 1_000  # incidents of each task and split in the task API
 MAX_EPISODE_ID = 255  # characters, as in OpenEnv's own reset request
+# What the total follows from: these are the parts of the rubric.
+SCORE_PARTS = [name for name in Score._fields if name not in ("total", "solved")]
 
 
 class ScorePart(Rubric):
@@ -34,7 +36,7 @@ class TriageRubric(Rubric):
     def __init__(self) -> None:
         super().__init__()
         self.score: Score | None = None  # until the end, and the reward is 0
-        for name in Score._fields[:-1]:
+        for name in SCORE_PARTS:
             setattr(self, name, ScorePart())
 
     def forward(self, action: TriageAction, observation: TriageObservation) -> float:

@@ -227,7 +227,6 @@ class Episode(BaseEpisode):
         self.cluster.advance()
 
     def _judge(self) -> Score:
-        self.record.fault_active = self.cluster.active is not None
         return score(self.record, self.incident)
 
 

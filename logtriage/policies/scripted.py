@@ -289,7 +289,6 @@ def mean_script_score(script: Sequence[Action], incidents: Sequence[Incident]) -
         record = Record(steps=len(script), closed_by=script[-1].type)
         for action in script:
             record.note(action)
-        record.fault_active = (incident.remedy, incident.root) not in record.remediations
         totals.append(score(record, incident).total)
     return sum(totals) / len(totals)
 

@@ -50,7 +50,7 @@ def states(incident):
 
 def played(incident, right):
     """Ask around, answer (rightly, or with the wrong service and team), close: every observation,
-    and the score.
+    and the score up to its total.
     """
     episode, names = Episode(incident), incident.topology.names
     root, team = names[-1], "security"
@@ -67,7 +67,7 @@ def played(incident, right):
         Action("resolve"),
     ]
     seen = [render(episode.opening, incident.topology)]
-    return [*seen, *(render(episode.act(one)) for one in actions)], episode.score
+    return [*seen, *(render(episode.act(one)) for one in actions)], episode.score[:8]
 
 
 # File to how many incidents of every task and split it holds, and the texts that are digested. Of

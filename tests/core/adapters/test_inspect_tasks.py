@@ -8,7 +8,6 @@ from scripted_turns import WRONG, as_played_by, conversed, does, message_of, ope
 from talking_server import said
 
 from logtriage.play.actions import Action
-from logtriage.play.scoring import solved
 from logtriage.play.tools import tool_schemas
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
@@ -55,10 +54,6 @@ def scores(log):
     return {sample.id: sample.scores["triage_score"].value for sample in log.samples}
 
 
-def value(score):
-    return {**score._asdict(), "solved": float(solved(score))}
-
-
 def test_scores_are_ours_to_the_bit_and_the_log_can_be_read(tmp_path):
     from inspect_ai.log import read_eval_log
 
@@ -67,7 +62,7 @@ def test_scores_are_ours_to_the_bit_and_the_log_can_be_read(tmp_path):
     for task in TASKS:
         for index in range(8):
             episode, scripts[opening(task, index)] = as_played_by("novice", task, index, index)
-            expected[f"{task}/test/{index}"] = value(episode.score)
+            expected[f"{task}/test/{index}"] = episode.score._asdict()
     log = played(scripts, tmp_path, options={"episodes": 8})
     assert scores(log) == expected and len({str(one) for one in expected.values()}) > 10
 
@@ -97,7 +92,7 @@ def test_what_goes_wrong_costs_what_it_costs_in_conversation(tmp_path):
         one = conversed(completions, "single_crash", index)
         record = one.episode.record
         assert (record.steps, record.closed_by) == (steps, closed_by)
-        assert scores(log)[f"single_crash/test/{index}"] == value(one.episode.score)
+        assert scores(log)[f"single_crash/test/{index}"] == one.episode.score._asdict()
         texts = [message.text for message in log.samples[index].messages]
         assert texts == [message["content"] for message in one.messages]
 

@@ -13,7 +13,6 @@ from talking_server import RESOLVES, refused, talking, without_pauses
 from test_command_line import run as run_command
 
 from logtriage.play.episode import Episode
-from logtriage.play.scoring import Score, solved
 from logtriage.play.tools import ToolSession
 from logtriage.policies.scripted import ConstantPolicy
 from logtriage.registry import make_policy
@@ -230,20 +229,6 @@ def test_rows_of_a_server_are_not_mixed_with_those_of_here(path):
     assert run_command(*asked, "--trajectories", path).exit_code == 0
     there = refusal(*asked, "--trajectories", path, "--env-url", "http://127.0.0.1:9/")
     assert "another server (None, not 'http://127.0.0.1:9')" in there
-
-
-def test_solved_is_named_healed_and_let_through():
-    for parts, is_solved in (
-        ((1, 1, 1, 1, 1, 0, 1, 1.0), True),
-        ((0, 1, 1, 0, 0, 0, 1, 0.6), True),  # slow, and the severity wrong
-        ((1, 1, 0, 1, 0.5, 0.1, 1, 0.6), True),  # the second remedy healed it
-        ((1, 1, 0, 1, 0, 0, 1, 0.65), False),  # named, not healed
-        ((1, 0, 1, 1, 1, 0, 1, 0.65), False),  # healed by chance
-        ((1, 1, 1, 0, 1, 0, 0, 0.0), False),  # the gate
-        ((0, 1, 0, 0, 0, 0, 1, 1.0), True),  # a score of the root cause alone
-        ((0, 0, 0, 0, 0, 0, 1, 0.0), False),
-    ):
-        assert solved(Score(*parts)) is is_solved
 
 
 def test_a_plan_is_of_incidents_that_there_are():
