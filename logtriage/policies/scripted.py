@@ -17,7 +17,7 @@ from ..play.scoring import Record, score
 from ..world.call_graph import TEAMS, CallGraph
 from ..world.faults import FAULTS, Fault, faults_at
 from ..world.incidents import Incident, sample_incident
-from ..world.tasks import SEVERITIES, Task, check_task
+from ..world.tasks import SEVERITIES, Task
 from ..world.topology import DEFAULT_TOPOLOGY, Topology, simulated
 from ..world.wording import Reading, read_line
 from .policy import Policy
@@ -84,7 +84,7 @@ class TrainedConstantPolicy(ConstantPolicy):
         self._incidents = incidents
 
     def prepare(self, task: str | Task, split: str) -> None:
-        best_constant_script(check_task(task), self._incidents, DEFAULT_TOPOLOGY)
+        best_constant_script(self.simulated(task), self._incidents, DEFAULT_TOPOLOGY)
 
     def open(self, episode: BaseEpisode) -> None:
         incident = episode.incident

@@ -265,6 +265,13 @@ def test_real_incidents_are_evaluated_and_replayed(path):
     assert "choose one of random_ranking" in refusal("evaluate", *asked, "--policy", "nobody")
 
 
+@pytest.mark.parametrize("policy", ["belief", "constant"])
+def test_a_policy_that_does_not_fit_the_incidents_is_named(policy):
+    # The task was called unknown.
+    asked = ("evaluate", "--task", "production", "--policy", policy, "--episodes", 2)
+    assert f"{policy} plays simulated incidents alone, which production" in refusal(*asked)
+
+
 @pytest.mark.parametrize("attempts", [1, 2, 5])
 def test_the_estimators_are_shares_of_all_choices(attempts):
     for successes in range(attempts + 1):
