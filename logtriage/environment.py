@@ -1,5 +1,8 @@
 """`TriageEnvironment`: the OpenEnv interface of an episode."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,9 @@ NUMBERED = 1_000  # incidents of each task and split in the task API
 MAX_EPISODE_ID = 255  # characters, as in OpenEnv's own reset request
 # What the total follows from: these are the parts of the rubric.
 SCORE_PARTS = [name for name in Score._fields if name not in ("total", "solved")]
+
+# Opens incidents that are not simulated, one at a time: more threads would only slow the server.
+OPENING = ThreadPoolExecutor(max_workers=1, thread_name_prefix="opening")
 
 
 class ScorePart(Rubric):
@@ -129,11 +135,16 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             answer.reward = self._apply_rubric(action, answer)
         return answer
 
-    # A step takes microseconds: running it on the server's event loop costs less than switching to
-    # a thread and back.
+    # A step takes microseconds, and a simulated incident opens in under a millisecond: running them
+    # on the server's event loop costs less than switching to a thread and back. Other incidents are
+    # read or drawn for so long that every session would wait.
 
     async def reset_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
-        return self.reset(*args, **kwargs)
+        if kwargs.get("task") in (None, *TASKS):
+            return self.reset(*args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(
+            OPENING, partial(self.reset, *args, **kwargs)
+        )
 
     async def step_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
         return self.step(*args, **kwargs)

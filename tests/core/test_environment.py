@@ -1,5 +1,7 @@
+import asyncio
 import json
 import re
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,6 +89,24 @@ def test_a_bad_reset_leaves_the_open_incident_open(arguments, told):
         env.reset(**arguments)
     assert env.state.step_count == 1 and env.state.task == "single_crash"
     assert env.step(act("escalate", "sre")).step == 2
+
+
+def test_a_slow_reset_does_not_stall_other_sessions(monkeypatch):
+    # Incidents of `production` are drawn for 17 to 37 ms.
+    went_on = threading.Event()
+
+    def open_slowly(*_):
+        assert went_on.wait(2), "the event loop was blocked"
+        return Episode.open("single_crash", "train", 0)
+
+    async def everybody():
+        opening = asyncio.create_task(TriageEnvironment().reset_async(task="production", index=0))
+        await asyncio.sleep(0)  # the reset begins, and the loop goes on
+        went_on.set()
+        return await opening
+
+    monkeypatch.setattr(environment, "open_incident", open_slowly)
+    assert asyncio.run(everybody()).text.startswith("step 0 of 8")
 
 
 OBSERVED = {"done", "reward", "metadata", "text", "step", "max_steps", "notice", "error"}
