@@ -16,8 +16,8 @@ from .episode import BaseEpisode, Episode, OpenEpisode, final_score
 from .observation import CLOSED, Observation, render
 from .renaming import Names, renamed_graph, renamed_observation
 
-# Subtracted from the training reward for each call that is not a valid action; without it, training
-# drifts to call spam.
+# What TRL's trainer subtracts for each call that is not a valid action; without it, training drifts
+# to call spam. Every other interface pays the total of the score (docs/benchmark.md).
 MALFORMED_COST = 0.05
 
 SIGNATURES = {
@@ -94,7 +94,7 @@ class ToolSession:
         return render(observation, opening)
 
     def reward(self) -> float:
-        """Return the training reward: the score minus `MALFORMED_COST` per malformed call. An open
+        """Return TRL's training reward: the total less `MALFORMED_COST` per malformed call. An open
         incident is closed as timed out first.
         """
         self.episode.abandon()
