@@ -80,7 +80,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         self._topology = topology
         self._episode: BaseEpisode | None = None
         self._episode_id: str | None = None
-        self._next_index = 0
+        self._next_number = 0
 
     def reset(
         self,
@@ -107,17 +107,13 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         if not named or len(episode_id or "") > MAX_EPISODE_ID:
             rule = f"text of at most {MAX_EPISODE_ID} characters"
             raise ValueError(f"episode_id must be {rule}, got {shown(episode_id)}")
-        number: Any = index
-        if number is None:
-            number = self._next_index if seed is None else seed
+        given = (index, seed, self._next_number)
+        number: Any = next(value for value in given if value is not None)
         if isinstance(number, float) and number.is_integer():  # JSON has one kind of number
             number = int(number)
-        if task is None:
-            check_index(number)
-            episode = open_incident(**_numbered(split, number), topology=self._topology)
-        else:
-            episode = open_incident(task, split, number, self._topology)
-        self._next_index = number + 1
+        place = _place(split, number) if task is None else _spec(task, split, number)
+        episode = open_incident(**place, topology=self._topology)
+        self._next_number = number + 1
         self._reset_rubric()
         self._episode, self._episode_id = episode, episode_id
         return self._observe(episode.opening, episode.incident.topology)
@@ -195,12 +191,12 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """`task`, `split` and the incident's own `index`; `IndexError` beyond `num_tasks`."""
         if not 0 <= index < self.num_tasks(split):
             raise IndexError(f"task index must be 0 to {self.num_tasks(split) - 1}, got {index}")
-        return _numbered(split, index)
+        return _place(split, index)
 
     def get_task_range(
         self, split: str, start: int | None = None, stop: int | None = None
     ) -> list[dict[str, Any]]:
-        return [_numbered(split, index) for index in range(self.num_tasks(split))[start:stop]]
+        return [_place(split, number) for number in range(self.num_tasks(split))[start:stop]]
 
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
         return self.get_task_range(split)
@@ -236,6 +232,12 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         )
 
 
-def _numbered(split: str, number: int) -> dict[str, Any]:
-    """The coordinates of task `number` in a split: the tasks take turns."""
-    return {"task": list(TASKS)[number % len(TASKS)], "split": split, "index": number // len(TASKS)}
+def _place(split: str, number: int) -> dict[str, Any]:
+    """The coordinates of the incident that the task API numbers so: the tasks take turns."""
+    check_index(number)
+    return _spec([*TASKS][number % len(TASKS)], split, number // len(TASKS))
+
+
+def _spec(task: str, split: str, index: int) -> dict[str, Any]:
+    """An incident's own coordinates."""
+    return {"task": task, "split": split, "index": index}

@@ -103,15 +103,14 @@ class BaseEpisode:
         """Return the score of the closed incident; None if the truth is not known."""
         return None
 
-    def _step(self, action: Action | None, shown: Observation) -> Observation:
+    def _step(self, action: Action | None, observation: Observation) -> Observation:
         self.record.steps += 1
         if action is not None and action.type in ("resolve", "ignore"):
             self._close(action.type)
         elif self.record.steps >= self.max_steps:
             self._close(TIMEOUT)
-        # `_replace` takes twice as long.
-        observation = Observation(
-            self.record.steps, self.max_steps, *shown[2:7], self.done, *shown[8:]
+        observation = observation._replace(
+            step=self.record.steps, max_steps=self.max_steps, done=self.done
         )
         self.history.append(Step(action, observation))
         return observation
