@@ -3,7 +3,7 @@
 from markupsafe import Markup
 
 from . import registry
-from .drawing import cause_of, closed_gate, draw, draw_parts, score_parts, told
+from .drawing import answer_row, cause_of, closed_gate, draw, draw_parts, score_parts
 from .play.episode import BaseEpisode, Episode, RecordedEpisode
 from .world.tasks import MAX_INDEX, TASKS, Task, check_index, check_split, splits_on
 from .world.topology import Topology
@@ -86,7 +86,8 @@ def draw_end(episode: BaseEpisode) -> Markup:
     if score is None:
         return Markup()
     if isinstance(episode, RecordedEpisode):
-        return draw_parts(score, [told(*row) for row in episode.answers()], episode.cause)
+        answers = [answer_row(*answer) for answer in episode.answers()]
+        return draw_parts(score, answers, episode.cause)
     assert isinstance(episode, Episode)
     parts = score_parts(score, record, episode.incident)
     return draw_parts(score, parts, cause_of(episode.incident), closed_gate(score, record))

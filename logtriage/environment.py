@@ -10,7 +10,7 @@ from . import REPOSITORY, __version__
 from .catalogue import draw_episode, open_incident
 from .models import TriageAction, TriageObservation, TriageState
 from .openenv_base import Environment, EnvironmentMetadata, Rubric
-from .play.actions import Action, action_values, shown
+from .play.actions import Action, action_values, quoted
 from .play.episode import BaseEpisode
 from .play.observation import Observation, render
 from .play.scoring import Score
@@ -102,11 +102,11 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """
         if kwargs:
             takes = "reset takes seed, episode_id, task, split, index"
-            raise ValueError(f"unknown argument {shown(next(iter(kwargs)))}; {takes}")
+            raise ValueError(f"unknown argument {quoted(next(iter(kwargs)))}; {takes}")
         named = episode_id is None or isinstance(episode_id, str)
         if not named or len(episode_id or "") > MAX_EPISODE_ID:
             rule = f"text of at most {MAX_EPISODE_ID} characters"
-            raise ValueError(f"episode_id must be {rule}, got {shown(episode_id)}")
+            raise ValueError(f"episode_id must be {rule}, got {quoted(episode_id)}")
         given = (index, seed, self._next_number)
         number: Any = next(value for value in given if value is not None)
         if isinstance(number, float) and number.is_integer():  # JSON has one kind of number

@@ -24,7 +24,7 @@ from inspect_ai.tool import ToolInfo
 from inspect_ai.util import registry_info
 
 from ..play.conversation import Message, answers, from_wire, opening_messages
-from ..play.episode import Episode, incident_id, told_at_the_end
+from ..play.episode import Episode, closing_report, incident_id
 from ..play.tools import ToolSession, tool_schemas
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, check_tasks
 
@@ -58,7 +58,7 @@ def triage() -> Solver:
                     break
         finally:  # also if Inspect's limit of messages, tokens or time is reached
             episode.abandon()
-            state.store.set("end", told_at_the_end(episode))
+            state.store.set("end", closing_report(episode))
         return state
 
     return solve

@@ -84,7 +84,7 @@ class BaseEpisode:
             self._close(TIMEOUT)
 
     def leave(self) -> None:
-        """Release the episode, which is not used again; one on a server has something to free."""
+        """Release the episode, which is not used again. Remote episodes hold a session."""
 
     def _take(self, action: Action) -> Observation:
         """Do what a valid action asks, and return what it shows."""
@@ -235,9 +235,9 @@ def incident_id(episode: BaseEpisode) -> str:
     return f"{incident.task_name}/{incident.split}/{incident.index}"
 
 
-def told_at_the_end(episode: Episode) -> dict[str, Any]:
-    """What is told about a closed incident: the services blamed, the score with its parts, and the
-    truth. For a false alarm, the root cause, fault, remedy and team are None.
+def closing_report(episode: Episode) -> dict[str, Any]:
+    """What an agent may know of a closed incident: the services blamed, the score with its parts,
+    and the truth. For a false alarm, the root cause, fault, remedy and team are None.
     """
     incident = episode.incident
     return {

@@ -127,11 +127,11 @@ class Evidence:
 
     def anomaly(self, service: str, *names: str) -> float:
         """The largest absolute `z_score` of these measures (of all if none are named), or 0."""
-        return max((abs(z_score(one)) for one in self.measured(service, *names)), default=0.0)
+        return max((abs(z_score(row)) for row in self.measured(service, *names)), default=0.0)
 
     def rate(self, service: str) -> float:
         """Mean recent requests per sample; 1 if nobody counted them."""
-        known = [one for row in self.measured(service, RATE) for one in recent(row)]
+        known = [rate for row in self.measured(service, RATE) for rate in recent(row)]
         return sum(known) / len(known) if known else 1.0
 
 
@@ -153,7 +153,8 @@ def gather(graph: CallGraph, observations: Iterable[Observation]) -> Evidence:
 
 def recent(measure: Measure) -> list[float]:
     """The known values of the later half of the window."""
-    return [one for one in measure.values[len(measure.values) // 2 :] if one is not None]
+    later = measure.values[len(measure.values) // 2 :]
+    return [value for value in later if value is not None]
 
 
 def z_score(measure: Measure) -> float:

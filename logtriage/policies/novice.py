@@ -70,10 +70,10 @@ class NovicePolicy(ReadingPolicy):
         least = min(asked[name] for name in self.topology.names)
         left = [name for name in self.topology.names if asked[name] == least]
         source = self._asked[-1] if self._asked else self._loudest
-        shown = [name for name in left if self.fault_at(name) is not None]
+        faulty = [name for name in left if self.fault_at(name) is not None]
         reported = [name for name in self.subjects(source, "callee") if name in left]
-        if (shown or reported) and self._random.random() < FOLLOWS:
-            return (shown or reported)[0]
+        if (faulty or reported) and self._random.random() < FOLLOWS:
+            return (faulty or reported)[0]
         return min(left, key=self._place)
 
     def _place(self, service: str) -> tuple[bool, bool]:

@@ -64,9 +64,9 @@ class Policy:
         """Play all episodes at once to their end; `EndpointError` for the first that failed."""
         opened = list(episodes)
         played = list(self.play_each(opened, batch=max(1, len(opened))))
-        for one in played:
-            if one.error:
-                raise EndpointError(one.error)
+        for ended in played:
+            if ended.error:
+                raise EndpointError(ended.error)
         return played
 
     def play_each(

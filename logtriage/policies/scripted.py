@@ -182,7 +182,8 @@ class ReadingPolicy(Policy):
 
     def subjects(self, service: str, kind: str) -> list[str]:
         """What the service's lines of that kind are about, the most frequent first."""
-        counts = Counter(one.subject for one in self.readings[service] if one.kind == kind)
+        readings = [line for line in self.readings[service] if line.kind == kind]
+        counts = Counter(line.subject for line in readings)
         return [subject for subject, _ in counts.most_common()]
 
     def fault_at(self, service: str) -> Fault | None:

@@ -49,7 +49,7 @@ def leads(calls: Mapping[str, Sequence[str]], start: str, goal: str) -> bool:
     for name in reached:  # grows during the loop: breadth-first search
         if name == goal:
             return True
-        fresh = [one for one in calls[name] if one not in seen]
+        fresh = [callee for callee in calls[name] if callee not in seen]
         seen.update(fresh)
         reached += fresh
     return False
