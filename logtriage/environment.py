@@ -96,9 +96,9 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """Open an incident; a bad argument raises `ValueError`, and what was open stays open.
 
         With `task`, `index` is the incident's own; without, it is the index for `get_task`. If
-        `index` is left out, `seed` takes its place; if both are, indices count up from 0. The task
-        `real` plays recorded incidents, whose splits are their sources, and `production` incidents
-        drawn to be like them, where the package that has them is installed.
+        `index` is left out, `seed` takes its place; if both are, indices count up from 0. Where the
+        package is installed that adds them, the task `real` plays recorded incidents, whose splits
+        are their sources, and `production` realistic ones, which are drawn.
         """
         if kwargs:
             takes = "reset takes seed, episode_id, task, split, index"

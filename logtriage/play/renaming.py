@@ -42,10 +42,12 @@ NAMED = ("service", "caller", "callee")  # fields of an observation's rows that 
 def path_names(graph: CallGraph, seed: str) -> dict[str, str]:
     """Map the real name of every service to its path name; `seed` shuffles the siblings' numbers.
 
-    Nothing depends on the real names. A service that no edge leads to is numbered like an edge.
+    Nothing depends on the real names. A service that users cannot reach is numbered like an entry
+    service.
     """
     random, paths, roots = Random(f"path names/{seed}"), dict[str, tuple[int, ...]](), 0
-    for start in (*(graph.names[position] for position in graph.edges), *graph.names):
+    entries = [graph.names[position] for position in graph.entry_services]
+    for start in (*entries, *graph.names):
         if start in paths:
             continue
         roots += 1

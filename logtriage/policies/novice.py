@@ -18,7 +18,7 @@ from .scripted import REAL_SLOWDOWN, ReadingPolicy
 # an imitator of random questions asks the same service again and again in greedy play.
 ANSWER_STEPS = PAR_STEPS[1]
 MOST_ASKED = 12  # its patience: 1 to this many questions, uniformly, if there are steps for it
-STARTS_AT_EDGE = 0.5  # chance to ask the edge first
+STARTS_AT_ENTRY = 0.5  # chance to ask the entry service first
 FOLLOWS = 0.75  # chance to ask where lines show a fault or report errors, else down its list
 MAKES_SURE = 0.8  # chance to ask a service again whose lines hint at a fault but prove none
 STOPS_ASKING = 0.8  # chance, whenever the service asked last has shown its fault
@@ -64,8 +64,8 @@ class NovicePolicy(ReadingPolicy):
 
     def _whom_to_ask(self) -> str:
         """One of the services that were asked least often."""
-        if not self._asked and self._random.random() < STARTS_AT_EDGE:
-            return self.edges[0]
+        if not self._asked and self._random.random() < STARTS_AT_ENTRY:
+            return self.entries[0]
         asked = Counter(self._asked)
         least = min(asked[name] for name in self.topology.names)
         left = [name for name in self.topology.names if asked[name] == least]

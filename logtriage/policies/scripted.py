@@ -121,7 +121,7 @@ class ReadingPolicy(Policy):
 
     def begin(self, topology: CallGraph, observation: Observation) -> None:
         self.topology, self.observation = topology, observation
-        self.edges = [topology.names[position] for position in topology.edges]
+        self.entries = [topology.names[position] for position in topology.entry_services]
         self.readings: dict[str, list[Reading]] = {name: [] for name in topology.names}
         self.errors: Counter[str] = Counter()
         self.edge_errors: list[float] = []
@@ -138,12 +138,12 @@ class ReadingPolicy(Policy):
                 # PostgreSQL reports errors at level LOG, so the level alone is not enough.
                 self.errors[service] += line.startswith("ERROR") or reading.kind in ERROR_KINDS
         for alert in observation.alerts or ():
-            if alert.service in self.edges and alert.metric == "errors":
+            if alert.service in self.entries and alert.metric == "errors":
                 self.edge_errors.append(alert.value)
         for row in observation.metrics or ():
             if row.slowdown is not None:
                 self.slowdowns[row.service].append(row.slowdown)
-            if row.service in self.edges and row.errors is not None:
+            if row.service in self.entries and row.errors is not None:
                 self.edge_errors.append(row.errors)
 
     def act(self) -> Action:
@@ -169,11 +169,11 @@ class ReadingPolicy(Policy):
         return max(self.topology.names, key=self.slowdown)
 
     def severity(self) -> str:
-        """P1 to P3 from what was seen of the edge."""
+        """P1 to P3 from what was seen of the entry services."""
         errors = max(self.edge_errors, default=0.0)
         if errors > EDGE_ERRORS_P1:
             return "P1"
-        slow = self.slowdown(*self.edges) > REAL_SLOWDOWN
+        slow = self.slowdown(*self.entries) > REAL_SLOWDOWN
         return "P2" if errors > EDGE_ERRORS_P2 or slow else "P3"
 
     def proven(self, service: str) -> bool:
@@ -219,14 +219,14 @@ class LoudestPolicy(ReadingPolicy):
 
 
 class TracePolicy(ReadingPolicy):
-    """Walks down the call graph from the edge, always to the callee with most reported errors."""
+    """Walks down the calls from an entry service, to the callee with most reported errors."""
 
     name = "trace"
     patience = 2  # times it asks one service
 
     def begin(self, topology: CallGraph, observation: Observation) -> None:
         super().begin(topology, observation)
-        self._at = self.edges[0]
+        self._at = self.entries[0]
         self._asked: Counter[str] = Counter()
 
     def decide(self) -> list[Action]:

@@ -71,7 +71,7 @@ def random_ranking(seed: int = 0) -> Rule:
 def starts(evidence: Evidence) -> list[str]:
     """Where a search starts: at the alerted services, or if there are none, where users enter."""
     alerted = list(dict.fromkeys(alert.service for alert in evidence.alerts))
-    return alerted or [evidence.graph.names[at] for at in evidence.graph.edges]
+    return alerted or [evidence.graph.names[at] for at in evidence.graph.entry_services]
 
 
 def worst_callee(evidence: Evidence) -> list[str]:
