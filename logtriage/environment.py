@@ -111,8 +111,8 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         number: Any = next(value for value in given if value is not None)
         if isinstance(number, float) and number.is_integer():  # JSON has one kind of number
             number = int(number)
-        place = _place(split, number) if task is None else _spec(task, split, number)
-        episode = open_incident(**place, topology=self._topology)
+        place = _in_turn(split, number) if task is None else (task, split, number)
+        episode = open_incident(*place, self._topology)
         self._next_number = number + 1
         self._reset_rubric()
         self._episode, self._episode_id = episode, episode_id
@@ -191,12 +191,12 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """`task`, `split` and the incident's own `index`; `IndexError` beyond `num_tasks`."""
         if not 0 <= index < self.num_tasks(split):
             raise IndexError(f"task index must be 0 to {self.num_tasks(split) - 1}, got {index}")
-        return _place(split, index)
+        return _task_spec(split, index)
 
     def get_task_range(
         self, split: str, start: int | None = None, stop: int | None = None
     ) -> list[dict[str, Any]]:
-        return [_place(split, number) for number in range(self.num_tasks(split))[start:stop]]
+        return [_task_spec(split, number) for number in range(self.num_tasks(split))[start:stop]]
 
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
         return self.get_task_range(split)
@@ -232,12 +232,12 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         )
 
 
-def _place(split: str, number: int) -> dict[str, Any]:
+def _in_turn(split: str, number: int) -> tuple[str, str, int]:
     """The coordinates of the incident that the task API numbers so: the tasks take turns."""
     check_index(number)
-    return _spec([*TASKS][number % len(TASKS)], split, number // len(TASKS))
+    return [*TASKS][number % len(TASKS)], split, number // len(TASKS)
 
 
-def _spec(task: str, split: str, index: int) -> dict[str, Any]:
-    """An incident's own coordinates."""
+def _task_spec(split: str, number: int) -> dict[str, Any]:
+    task, split, index = _in_turn(split, number)
     return {"task": task, "split": split, "index": index}

@@ -38,7 +38,8 @@ def collect(url, plan):
     timeout = MANIFEST.resources.episode_timeout_s
     evidence = collect_runtime_evidence(url, plan, episode_timeout_s=timeout)
     assert evidence.failure_reason is None
-    return [(one.operation, json.loads(one.response_json)["data"]) for one in evidence.exchanges]
+    exchanges = evidence.exchanges
+    return [(sent.operation, json.loads(sent.response_json)["data"]) for sent in exchanges]
 
 
 def observed(exchanges):
@@ -80,15 +81,15 @@ def test_tool_declaration_accuracy(url):
     asked = {"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {}}
     answer = requests.post(f"{url}/mcp", json=asked, timeout=10).json()
     assert answer["id"] == 7
-    found = [_tool_from_payload(tool) for tool in answer["result"]["tools"]]
-    assert {tool.name for tool in found} == {*DECLARED.declared_tools}
-    assert all(tool.input_schema["type"] == "object" and tool.description for tool in found)
+    tools = [_tool_from_payload(tool) for tool in answer["result"]["tools"]]
+    assert {tool.name for tool in tools} == {*DECLARED.declared_tools}
+    assert all(tool.input_schema["type"] == "object" and tool.description for tool in tools)
 
 
 def test_adversarial_floor():
     incidents = [sample_incident(task, "test", index) for task in TASKS for index in range(20)]
     for name, cheat in CHEATS.items():
-        scores = [play(one, cheat(one.topology)).total for one in incidents]
+        scores = [play(incident, cheat(incident.topology)).total for incident in incidents]
         assert sum(scores) / len(scores) <= HIGHEST - MANIFEST.reward.floor_margin, name
 
 

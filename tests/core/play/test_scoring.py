@@ -192,14 +192,15 @@ def mean_total(scores):
 
 @pytest.fixture(scope="module")
 def loudest(incidents):
-    return mean_total([one.episode.score for one in LoudestPolicy().play(map(Episode, incidents))])
+    played = LoudestPolicy().play(map(Episode, incidents))
+    return mean_total([ended.episode.score for ended in played])
 
 
 @pytest.mark.parametrize("ending", [[], [Action("resolve")], [Action("ignore")]])
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_no_cheat_beats_the_honest_loudest(cheat, ending, incidents, loudest):
-    played = [(one, chain(CHEATS[cheat](one.topology), ending)) for one in incidents]
-    assert mean_total([play(*one) for one in played]) < loudest - 0.02
+    actions = [chain(CHEATS[cheat](incident.topology), ending) for incident in incidents]
+    assert mean_total([*map(play, incidents, actions)]) < loudest - 0.02
 
 
 def test_every_score_is_a_fraction_whatever_is_done(incidents):

@@ -61,11 +61,11 @@ OF_SIMULATED = [  # likewise, none that can be simulated
 
 
 @pytest.mark.parametrize(
-    "kind, services, told",
+    "kind, services, reason",
     [(CallGraph, *row) for row in OF_ANY] + [(Topology, *row) for row in OF_SIMULATED],
 )
-def test_a_bad_graph_is_refused_in_a_line_with_the_reason(kind, services, told):
-    with pytest.raises(ValueError, match=rf"^[^\n]*{told}"):
+def test_a_bad_graph_is_refused_in_a_line_with_the_reason(kind, services, reason):
+    with pytest.raises(ValueError, match=rf"^[^\n]*{reason}"):
         kind(services)
 
 

@@ -42,10 +42,10 @@ def test_every_setting_is_checked():
 
 @pytest.mark.parametrize("dial, value", [(dial, value) for dial in BAD for value in BAD[dial]])
 def test_a_setting_out_of_range_is_named_with_its_value_and_rule(dial, value):
-    with pytest.raises(ValueError) as told:
+    with pytest.raises(ValueError) as raised:
         replace(TASKS["single_crash"], **{dial: value})
-    assert str(told.value).startswith(f"{dial} must be ")
-    assert str(told.value).endswith(f"; got {value!r:.60}")
+    assert str(raised.value).startswith(f"{dial} must be ")
+    assert str(raised.value).endswith(f"; got {value!r:.60}")
 
 
 IMPOSSIBLE = {
@@ -56,12 +56,12 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("told", IMPOSSIBLE)
-def test_what_cannot_be_met_is_told_at_once(told, split):
+@pytest.mark.parametrize("reason", IMPOSSIBLE)
+def test_what_cannot_be_met_is_told_at_once(reason, split):
     began = time.process_time()
-    with pytest.raises(match=f"^task cascading_failure .*{told}"):
+    with pytest.raises(match=f"^task cascading_failure .*{reason}"):
         for index in range(50):  # a share of 0 or 1 leaves an incident or two that can be met
-            sample_incident(replace(TASKS["cascading_failure"], **IMPOSSIBLE[told]), split, index)
+            sample_incident(replace(TASKS["cascading_failure"], **IMPOSSIBLE[reason]), split, index)
     assert time.process_time() - began < 2.0
 
 
