@@ -30,10 +30,10 @@ import networkx as nx
 
 from logtriage.play.actions import ALL_SERVICES, Action
 from logtriage.play.episode import BaseEpisode
-from logtriage.play.observed import LATENCIES, RATE, SUCCESSES, Evidence, gather, z_score
 from logtriage.policies.scripted import Policy
 from logtriage.world.call_graph import CallGraph
 
+from .evidence import LATENCIES, RATE, SUCCESSES, Evidence, gather, z_score
 from .real_episode import TOP
 
 Scores = dict[str, float]  # by service
