@@ -53,7 +53,7 @@ class NovicePolicy(ReadingPolicy):
             if informed and not self.proven(self._asked[-1]) and random() < MAKES_SURE:
                 return self._ask(self._asked[-1])
             if not (informed and random() < STOPS_ASKING):
-                return self._ask(self._whom_to_ask())
+                return self._ask(self._next_to_ask())
         if self._quiet and not informed and random() < DISMISSES:
             return [Action("classify_severity", (self.severity(),)), Action("ignore")]
         return self.answer(self._loudest if random() < BLAMES_LOUDEST else self._asked[-1])
@@ -62,7 +62,7 @@ class NovicePolicy(ReadingPolicy):
         self._asked.append(service)
         return [Action("request_more_logs", (service,))]
 
-    def _whom_to_ask(self) -> str:
+    def _next_to_ask(self) -> str:
         """One of the services that were asked least often."""
         if not self._asked and self._random.random() < STARTS_AT_ENTRY:
             return self.entries[0]

@@ -83,7 +83,7 @@ class Policy:
                 self.see(episode.act(self.act()))
             yield Played(episode, time.perf_counter() - began)
 
-    def simulated(self, task: str | Task) -> Task:
+    def simulated_task(self, task: str | Task) -> Task:
         """The settings of a task, for a policy that reasons with the simulator; `ValueError` for a
         task whose incidents are not simulated.
         """

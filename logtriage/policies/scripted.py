@@ -84,7 +84,7 @@ class TrainedConstantPolicy(ConstantPolicy):
         self._incidents = incidents
 
     def prepare(self, task: str | Task, split: str) -> None:
-        best_constant_script(self.simulated(task), self._incidents, DEFAULT_TOPOLOGY)
+        best_constant_script(self.simulated_task(task), self._incidents, DEFAULT_TOPOLOGY)
 
     def open(self, episode: BaseEpisode) -> None:
         incident = episode.incident

@@ -248,7 +248,7 @@ class BeliefPolicy(Policy):
 
     def prepare(self, task: str | Task, split: str) -> None:
         if split != "unseen_topology":
-            prior_of(DEFAULT_TOPOLOGY, self.simulated(task), split)
+            prior_of(DEFAULT_TOPOLOGY, self.simulated_task(task), split)
 
     def open(self, episode: BaseEpisode) -> None:
         incident = episode.incident
