@@ -46,10 +46,9 @@ def test_policies_differ_on_cascading_failure_as_they_should(scores):
     assert mean(scores["constant", task]) < mean(scores["loudest", task])
 
 
-def test_scores_run_from_chance_to_the_oracle(scores):
-    for task in TASKS:
-        assert mean(scores["oracle", task]) == 1.0 and mean(scores["random", task]) < 0.15
-    for name in SCRIPTS:  # no script solves it
+def test_chance_earns_little_and_no_script_solves_silent_degradation(scores):
+    assert all(mean(scores["random", task]) < 0.15 for task in TASKS)
+    for name in SCRIPTS:
         assert name == "oracle" or mean(scores[name, "silent_degradation"]) <= 0.90, (
             f"{name} solves silent degradation: too easy a task, or a policy that knows too much"
         )

@@ -40,11 +40,13 @@ def test_every_setting_is_checked():
     assert {*BAD, "below_edge"} == set(Task.__dataclass_fields__)
 
 
-@pytest.mark.parametrize("dial, value", [(dial, value) for dial in BAD for value in BAD[dial]])
-def test_a_setting_out_of_range_is_named_with_its_value_and_rule(dial, value):
+@pytest.mark.parametrize(
+    "setting, value", [(setting, value) for setting in BAD for value in BAD[setting]]
+)
+def test_a_setting_out_of_range_is_named_with_its_value_and_rule(setting, value):
     with pytest.raises(ValueError) as raised:
-        replace(TASKS["single_crash"], **{dial: value})
-    assert str(raised.value).startswith(f"{dial} must be ")
+        replace(TASKS["single_crash"], **{setting: value})
+    assert str(raised.value).startswith(f"{setting} must be ")
     assert str(raised.value).endswith(f"; got {value!r:.60}")
 
 
