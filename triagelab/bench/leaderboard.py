@@ -20,7 +20,6 @@ from pydantic import BaseModel, Field, ValidationError
 from logtriage.catalogue import open_incident
 from logtriage.play.actions import Action
 from logtriage.play.episode import BaseEpisode, final_score
-from logtriage.play.scoring import solved
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
 from ..realistic.production_episode import PRODUCTION
@@ -196,6 +195,6 @@ def _differs(episode: BaseEpisode, done: str, score: float | None, won: int) -> 
         return "it ended in an error, and the entry says that it was solved" if won else ""
     episode.abandon()
     own = final_score(episode)
-    if (own.total, int(solved(own))) == (score, won):
+    if (own.total, own.solved) == (score, won):
         return ""
-    return f"score and solved are {own.total}, {int(solved(own))}, the entry says {score}, {won}"
+    return f"score and solved are {own.total}, {own.solved:g}, the entry says {score}, {won}"
