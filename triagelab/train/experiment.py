@@ -33,7 +33,7 @@ from ..bench.evaluation import evaluate
 from ..bench.registry import POLICIES, Player, in_memory, scripted
 from ..bench.replay import key_of
 from ..bench.rollouts import Judge, Key, Plan, Result, frame_of
-from ..bench.runs import read_jsonl, settings_of, step_of, write_text
+from ..bench.runs import locked, read_jsonl, settings_of, step_of, write_text
 from ..bench.score_tables import REFERENCES, summarise
 from ..language_models.language_models import TURN_TOKENS
 from ..language_models.loading import located, quantised_name, runnable
@@ -149,21 +149,22 @@ def _results(
     lacks are played; models share the time until the deadline equally.
     """
     frames = []
-    for split in splits:
-        # In `train`, take the slice for choosing settings, on which nothing is trained.
-        plan = Plan(list(TASKS), split, episodes, TUNING_INDEX if split == "train" else 0)
-        kept = Kept(path, players, plan, batch)
-        short = kept.short()
-        models = [one for one in short if one.name not in POLICIES]
-        for player in players:
-            until, now = math.inf, time.perf_counter()
-            if player in models:
-                until = now + (deadline - now) / len(models)
-                models.remove(player)
-            frames.append(evaluate([player], plan, kept, judge, batch, deadline=until).frame)
-        if short and kept.rows:
-            kept.write()
-    return pd.concat([one for one in frames if len(one)] or frames, ignore_index=True)
+    with locked(path):  # it is written whole, so another process would lose what this one adds
+        for split in splits:
+            # In `train`, take the slice for choosing settings, on which nothing is trained.
+            plan = Plan(list(TASKS), split, episodes, TUNING_INDEX if split == "train" else 0)
+            kept = Kept(path, players, plan, batch)
+            short = kept.short()
+            models = [player for player in short if player.name not in POLICIES]
+            for player in players:
+                until, now = math.inf, time.perf_counter()
+                if player in models:
+                    until = now + (deadline - now) / len(models)
+                    models.remove(player)
+                frames.append(evaluate([player], plan, kept, judge, batch, deadline=until).frame)
+            if short and kept.rows:
+                kept.write()
+    return pd.concat([frame for frame in frames if len(frame)] or frames, ignore_index=True)
 
 
 def weights_of(player: Player) -> str:

@@ -10,6 +10,7 @@ from logtriage.registry import make_policy
 from logtriage.world.tasks import TASKS
 from triagelab.bench import registry
 from triagelab.bench.registry import Player, in_memory, scripted
+from triagelab.bench.runs import locked
 from triagelab.language_models.loading import SHIPPED
 from triagelab.train import experiment
 from triagelab.train.experiment import base_for, evaluate_run, incidents_played, summarise_run
@@ -121,6 +122,13 @@ def test_a_killed_evaluation_keeps_its_batches(run, monkeypatch):
     assert [len(frame) for frame in frames] == [2, 4, 6]
     monkeypatch.undo()
     assert kept(run).groupby(["policy", "task"]).size().to_list() == [2] * 3
+
+
+def test_only_one_process_at_a_time_evaluates_a_run(run):
+    # Each would write the whole file, without what the other has played.
+    with locked(run.folder / "evaluation.parquet"), pytest.raises(ValueError, match="at work in"):
+        run.play(2)
+    assert run.made == [] and len(run.play(2)) == 12
 
 
 def test_a_key_knows_the_kind_of_player_precision_prompt_sampling_and_version(monkeypatch):
