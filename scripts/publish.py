@@ -64,7 +64,8 @@ def check_alike(runs: Sequence[Path]) -> None:
 
 def publish(run: Path, folder: Path) -> None:
     """Copy the light files of a finished run to a folder of its name in `folder`, its training
-    episodes as parquet, and its base's record to `folder` itself. Raises as `check` does.
+    episodes as parquet, and its base's record, if one was built, to `folder` itself. Raises as
+    `check` does.
     """
     check(run)
     target = folder / run.name
@@ -73,22 +74,34 @@ def publish(run: Path, folder: Path) -> None:
         shutil.copyfile(run / file, target / file)
     rows = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
     pd.DataFrame(rows).to_parquet(target / "episodes.parquet", index=False)
-    shutil.copyfile(run.parent / "base" / "base.json", folder / "base.json")
+    if (built := run.parent / "base" / "base.json").exists():
+        shutil.copyfile(built, folder / "base.json")
 
 
 def ship(run: Path) -> None:
-    """Put the model of a run, and the base that it was trained from, in the package, in place of
-    the files that are there.
+    """Put the model of a run, and the base that was built for it, in the package, in place of the
+    files that are there.
     """
     for name, source in (("base", run.parent / "base"), ("agent", run / "model")):
-        for file in SHIPPED[name].iterdir():
+        for file in SHIPPED[name].iterdir() if source.is_dir() else ():
             shutil.copyfile(source / file.name, file)
 
 
-def collect(runs: Path) -> None:
+def check_complete(runs: Path, seeds: Sequence[Path]) -> None:
+    """Raise `ValueError` if the track `runs` lacks a seed that is published."""
+    published = {run.name for run in seeds_of(RESULTS / runs.name)}
+    if lost := sorted(published - {run.name for run in seeds}):
+        raise ValueError(
+            f"{runs} lacks {', '.join(lost)}, which are published and would be lost; run `make "
+            "seeds` to its end, or publish fewer by `scripts/publish.py --fewer`"
+        )
+
+
+def collect(runs: Path, fewer: bool = False) -> None:
     """Publish the seeds of every track that has runs, in place of what was published of it, and all
     finished sweeps. The novice's first seed becomes the agent of the package. What has no runs
-    stays as published. `SystemExit` is raised, and nothing changed, if a run is not finished.
+    stays as published. `SystemExit` is raised, and nothing changed, if a run is not finished or,
+    unless `fewer` is set, a published seed has no run.
     """
     seeds = {}
     for track in TRACKS:
@@ -97,7 +110,9 @@ def collect(runs: Path) -> None:
         else:
             print(f"{runs / track} holds no run: what is published stays")
     try:
-        for found in seeds.values():
+        for track, found in seeds.items():
+            if not fewer:
+                check_complete(runs.resolve() / track, found)
             for run in found:
                 if (run / "model").exists():  # what a sweep does not play, unless it is there
                     evaluate_splits(run)
@@ -109,9 +124,11 @@ def collect(runs: Path) -> None:
     except (FileNotFoundError, ValueError) as error:
         raise SystemExit(f"error: {error}") from None
     for track, found in seeds.items():
-        shutil.rmtree(RESULTS / track, ignore_errors=True)
+        names = [run.name for run in found]
         for run in found:
             publish(run, RESULTS / track)
+        for old in [old for old in seeds_of(RESULTS / track) if old.name not in names]:
+            shutil.rmtree(old)
     if "novice" in seeds:
         ship(seeds["novice"][0])
     # The tracks' own sweeps, whose runs lie in `runs` itself, are published run by run.
@@ -146,10 +163,13 @@ def draw_track(folder: Path) -> list[Path]:
     return [folder / f"{name}.png" for name in figures]
 
 
-def main(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT / "runs") -> None:
+def main(
+    runs: Annotated[Path, typer.Option(help="Where the runs are.")] = ROOT / "runs",
+    fewer: Annotated[bool, typer.Option(help="Publish fewer seeds than now are.")] = False,
+) -> None:
     """Publish the runs, and make everything from results/ anew."""
     leaderboard.check_and_record()
-    collect(runs)
+    collect(runs, fewer)
     for folder, draw in drawings().items():
         print("drawn:", *(path.relative_to(ROOT) for path in draw(folder)))
     animate.write_picture()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -86,6 +87,28 @@ def test_without_runs_or_with_unfinished_ones_nothing_is_touched(tmp_path, monke
     with pytest.raises(SystemExit, match=r"error: .*seed-0 lacks model; run `make seeds`"):
         publish.collect(Path("runs"))
     assert not (tmp_path / "results").exists()
+
+
+def test_no_published_seed_is_lost_unless_asked(tmp_path, monkeypatch):
+    # After `make demo` there is one seed of five, from the base in the package.
+    results, runs = tmp_path / "results", tmp_path / "runs"
+    monkeypatch.setattr(publish, "RESULTS", results)
+    for name in ("evaluate_splits", "evaluate_checkpoints", "audit_run", "compare_transcripts"):
+        monkeypatch.setattr(publish, name, lambda run: None)
+    monkeypatch.setattr(publish, "SHIPPED", {"base": tmp_path / "none", "agent": runs / "none"})
+    (runs / "none").mkdir(parents=True)
+    for seed in (1, 2):
+        (results / "novice" / f"seed-{seed}").mkdir(parents=True)
+    (results / "novice" / "base.json").write_text("published")
+    run = finished_run(runs / "novice" / "seed-1")
+    (run / "config.json").write_text('{"settings": {"seed": 1}}')
+    shutil.rmtree(run.parent / "base")
+    with pytest.raises(SystemExit, match=r"lacks seed-2, which are published and would be lost"):
+        publish.collect(runs)
+    assert (results / "novice" / "seed-2").exists()
+    publish.collect(runs, fewer=True)
+    assert {path.name for path in (results / "novice").iterdir()} == {"seed-1", "base.json"}
+    assert (results / "novice" / "base.json").read_text() == "published"
 
 
 def test_seeds_of_two_recipes_are_no_track(tmp_path):
