@@ -69,7 +69,7 @@ def _bootstrap(
     point = float(statistic(*samples, axis=-1))
     if _is_constant(samples):
         return Interval(point, point, point)
-    found = bootstrap(
+    ends = bootstrap(
         samples,
         statistic,
         n_resamples=RESAMPLES,
@@ -79,7 +79,7 @@ def _bootstrap(
         paired=paired,
         rng=np.random.default_rng(0),
     ).confidence_interval
-    return Interval(point, float(found.low), float(found.high))
+    return Interval(point, float(ends.low), float(ends.high))
 
 
 def stratified_mean(strata: Sequence[np.ndarray]) -> Interval:
@@ -111,9 +111,9 @@ def matched(before: pd.DataFrame, after: pd.DataFrame) -> tuple[np.ndarray, np.n
     return left.to_numpy(float), right.to_numpy(float)
 
 
-def share_of_ceiling(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
+def share_of_reference(scores: np.ndarray, reference: np.ndarray) -> Interval:
     """Ratio of mean scores (n,) on the same incidents."""
-    return _bootstrap([scores, ceiling], lambda x, y, axis: x.mean(axis) / y.mean(axis), True)
+    return _bootstrap([scores, reference], lambda x, y, axis: x.mean(axis) / y.mean(axis), True)
 
 
 # -- over training seeds and incidents -----------------------------------------------------------
@@ -124,12 +124,12 @@ def _resample_shares(*sizes: int) -> tuple[np.ndarray, ...]:
     """Resample a sample of each size, and return how large a share each value has in each of the
     `RESAMPLES` draws: arrays (draws, size) whose rows sum to 1. They are shared and so read-only.
     """
-    random, found = np.random.default_rng(0), []
+    random, resampled = np.random.default_rng(0), []
     for size in sizes:
         shares = random.multinomial(size, np.full(size, 1.0 / size), RESAMPLES) / size
         shares.setflags(write=False)
-        found.append(shares)
-    return tuple(found)
+        resampled.append(shares)
+    return tuple(resampled)
 
 
 def _limits(draws: np.ndarray) -> tuple[float, float]:
@@ -171,11 +171,11 @@ def two_way_mean(strata: Strata) -> Interval:
     return Interval(point, max(low, least), min(high, most))  # stretched draws may lie outside
 
 
-def two_way_share(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
-    """Mean of `scores` (seeds, incidents) over the mean of `ceiling` on the same incidents, which
+def two_way_share(scores: np.ndarray, reference: np.ndarray) -> Interval:
+    """Mean of `scores` (seeds, incidents) over the mean of `reference` on the same incidents, which
     is (incidents,) or (seeds, incidents). Resampled as in `two_way_mean`.
     """
-    own, top = _checked([scores, np.broadcast_to(ceiling, scores.shape)])
+    own, top = _checked([scores, np.broadcast_to(reference, scores.shape)])
     point = float(own.mean() / top.mean())
     draws = [_two_way_draws([part])[0] for part in (own, top)]  # both use the same draws
     return Interval(point, *_limits(draws[0] / draws[1]))
@@ -198,8 +198,8 @@ def before_and_after(before: Strata, after: Strata) -> dict[str, Any]:
     `smallest_gain`, the smallest gain of any seed.
     """
     gained = [y - x for x, y in zip(before, after, strict=True)]
-    found = {"base": before, "trained": after, "gain": gained}
-    intervals = {name: two_way_mean(strata) for name, strata in found.items()}
+    sides = {"base": before, "trained": after, "gain": gained}
+    intervals = {name: two_way_mean(strata) for name, strata in sides.items()}
     return {**intervals, "smallest_gain": float(seed_means(gained).min())}
 
 

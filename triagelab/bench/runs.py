@@ -101,7 +101,9 @@ def out_of_memory(error: Exception) -> bool:
 
 
 def dying_with_this() -> Callable[[], None] | None:
-    """A `preexec_fn` that lets a child die with this process and free GPU and folder (on Linux)."""
+    """A `preexec_fn` that kills the child when the parent exits (on Linux), so GPU and folder are
+    free.
+    """
     parent = os.getpid()
 
     def die_with_parent() -> None:
@@ -166,13 +168,13 @@ def step_of(checkpoint: str | Path) -> int:
 
 def last_checkpoint(folder: Path) -> Path | None:
     """The newest complete checkpoint of a run, or None."""
-    found = [path for path in folder.glob("checkpoint-*") if is_whole(path)]
-    return max(found, key=step_of, default=None)
+    whole = [path for path in folder.glob("checkpoint-*") if is_whole(path)]
+    return max(whole, key=step_of, default=None)
 
 
-def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     """Names of the settings in which two runs differ."""
-    return sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+    return sorted(key for key in {*first, *second} if first.get(key) != second.get(key))
 
 
 def record_of(folder: str | Path) -> dict[str, Any]:

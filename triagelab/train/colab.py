@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from huggingface_hub import get_token
 
+from ..bench.run_evaluation import count_incidents, incidents_played
 from ..bench.runs import (
     dying_with_this,
     find_gpu,
@@ -32,7 +33,6 @@ from ..bench.runs import (
     write_text,
 )
 from .cost import GIB, PROMPT, T4, known_model
-from .experiment import incidents_played, incidents_told
 from .grpo import load_to_train
 from .settings import TrainingConfig
 
@@ -165,7 +165,9 @@ class Budget:
 def outcome(run: Path, evaluation: pd.DataFrame) -> str:
     """A sentence on how many steps and incidents a run's results are based on."""
     last, steps = last_step(run)["step"], settings_of(run)["steps"]
-    return f"After {last} of {steps} steps, on {incidents_told(evaluation)} incidents of each task."
+    return (
+        f"After {last} of {steps} steps, on {count_incidents(evaluation)} incidents of each task."
+    )
 
 
 # -- 4 bit or 16 -----------------------------------------------------------------------------------

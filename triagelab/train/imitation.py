@@ -23,9 +23,10 @@ from logtriage.play.tools import tool_schemas
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
+from ..bench.rollouts import TUNING_INDEX
 from ..bench.runs import environment_record, locked, write_text
 from ..language_models.language_models import LanguageModelPolicy
-from .drills import TUNING_INDEX, drill, expert_episode, novice_episode
+from .drills import drill, expert_episode, novice_episode
 from .grpo import load_to_train
 from .settings import TrainingConfig
 from .supervised import Example, encode

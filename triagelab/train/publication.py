@@ -24,13 +24,13 @@ from logtriage.play.renaming import names_for
 from logtriage.play.tools import ToolSession, tool_schemas
 from logtriage.world.tasks import BENCHMARK_VERSION
 
+from ..bench import run_evaluation
 from ..bench.plots import plot_learning
 from ..bench.runs import last_step, read_jsonl, record_of, settings_of
-from ..bench.score_tables import CEILING, DETECTION, REFERENCES, markdown, summary_table
+from ..bench.score_tables import DETECTION, REFERENCE, REFERENCES, markdown, summary_table
 from ..bench.strata import describe_falls, label, stratum_changes, with_truth
 from ..language_models.loading import WHOLE, located, weights_digest
 from ..language_models.smollm2 import SMOLLM2
-from . import experiment
 from .drills import HOLDOUT_INDEX
 
 # Copied from `model/`; its other files say where it was trained, or are TRL's.
@@ -149,7 +149,7 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
     """
     check_name(name)
     subject, folder, model = _subject(run, name, merged), run / "hub", run / "model"
-    experiment.refuse_production(run)
+    run_evaluation.refuse_production(run)
     if folder.exists() and any(folder.iterdir()) and not (folder / "run.json").exists():
         raise ValueError(f"{folder} holds something else; move it away")
     shutil.rmtree(folder, ignore_errors=True)
@@ -245,7 +245,7 @@ def _card(subject: Subject, folder: Path, record: dict[str, Any], episodes: pd.D
         record=record,
         found=found,
         figures={name: said for name, said in CAPTIONS.items() if (folder / name).exists()},
-        turn_tokens=experiment.turn_tokens_of(settings),
+        turn_tokens=run_evaluation.turn_tokens_of(settings),
         own_tokenizer=tokenizer.get("tokenizer_class") == "TokenizersBackend",
         run_named=f"{run.resolve().parent.name}/{run.name}",
         repository=REPOSITORY,
@@ -299,7 +299,7 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
         return {}
     evaluation = pd.read_parquet(path)
     split = evaluation["split"].iloc[0]  # there may be others, too
-    evaluation = experiment.same_incidents(evaluation[evaluation["split"] == split])
+    evaluation = run_evaluation.same_incidents(evaluation[evaluation["split"] == split])
     trained = evaluation[evaluation["policy"] == "trained"]
     if trained.empty:
         return {}
@@ -308,7 +308,7 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
             f"{path} holds results of other weights than {run / 'model'}; evaluate the run again,"
             " or move the file away"
         )
-    rows = [{**row, "split": split} for row in experiment.summarise_run(folder, evaluation)]
+    rows = [{**row, "split": split} for row in run_evaluation.summarise_run(folder, evaluation)]
     table = summary_table(rows)
     table["task"] = table["task"].str.replace("_", " ")
 
@@ -319,8 +319,8 @@ def _results(run: Path, folder: Path) -> dict[str, Any]:
     return {
         "rows": rows,
         "split": split,
-        "episodes": experiment.incidents_told(evaluation),
-        "results": shown("start", "base", "trained", "gain", f"share of {CEILING}"),
+        "episodes": run_evaluation.count_incidents(evaluation),
+        "results": shown("start", "base", "trained", "gain", f"share of {REFERENCE}"),
         "references": shown("trained", *REFERENCES) if {*REFERENCES} & {*table} else "",
         "strata": shown(*map(label, DETECTION)),
         "falls": describe_falls(changes),

@@ -15,6 +15,7 @@ from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import Incident, sample_incident
 from logtriage.world.telemetry import Telemetry
 from logtriage.world.topology import DEFAULT_TOPOLOGY
+from triagelab.bench.rollouts import TUNING_INDEX
 from triagelab.train import drills
 
 WORLD = {
@@ -82,7 +83,7 @@ def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
     slices = (drills.DRILL_INDEX + 10 * 10_000, drills.NOVICE_INDEX, drills.NOVICE_INDEX + 10_000)
     assert list(slices) == sorted(slices) and slices[-1] < drills.HOLDOUT_INDEX
     # The slice by which recipes are compared is 3,600,000 and on, and the expert's comes after it.
-    assert drills.HOLDOUT_INDEX < drills.TUNING_INDEX < drills.EXPERT_INDEX
+    assert drills.HOLDOUT_INDEX < TUNING_INDEX < drills.EXPERT_INDEX
     assert max(number for _, number in drills.KINDS.values()) <= 10  # incidents of a drill
 
 

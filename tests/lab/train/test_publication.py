@@ -22,9 +22,9 @@ from test_command_line import run as run_command
 
 from logtriage.play.observation import SYSTEM_PROMPT
 from logtriage.world.tasks import TASKS
+from triagelab.bench.run_evaluation import evaluate_run
 from triagelab.language_models.loading import load_language_model
 from triagelab.train import publication
-from triagelab.train.experiment import evaluate_run
 from triagelab.train.grpo import train
 from triagelab.train.publication import LICENCES, publish_model, write_model
 from triagelab.train.settings import make_config
@@ -133,7 +133,7 @@ def test_nothing_of_the_machine_is_published_and_a_run_that_was_not_evaluated_sa
             assert str(run.parents[2]) not in path.read_text(), path.name
     text, metadata = (folder / "README.md").read_text(), check_metadata(folder)
     assert "model-index" not in metadata and "not been evaluated on held-out incidents" in text
-    assert "`python -m logtriage evaluate-run runs/novice/seed-0`" in text
+    assert "`python -m logtriage evaluate --run runs/novice/seed-0`" in text
     assert "gain [" not in text and not (folder / "summary.json").exists()
 
 
