@@ -273,7 +273,6 @@ def test_errors_have_no_score_and_are_superseded(tmp_path):
     assert verdicts(path) == [MATCH] * 3  # seven lines, three episodes
 
 
-NESTED = json.loads('{"a":' * 50 + "1" + "}" * 50)
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: (
