@@ -153,8 +153,3 @@ def test_times_in_the_readme_are_those_of_the_notebooks():
     for notebook, time in rows:
         said = re.search(r"\*\*Run time:\*\*.*|$", text_of(f"notebooks/{notebook}"))[0]
         assert time in said, f"README says {time} of {notebook}, which says {said}"
-
-
-def test_there_are_ten_pages_at_most():
-    pages = [page for page in PAGES if page.startswith("docs/")]
-    assert len(pages) <= 11  # ten and the leaderboard

@@ -6,8 +6,6 @@ import pytest
 from scipy.stats import binomtest, ttest_ind, ttest_rel
 
 from triagelab.bench.intervals import (
-    LEVEL,
-    RESAMPLES,
     Interval,
     calibration_error,
     compare_recipes,
@@ -18,6 +16,7 @@ from triagelab.bench.intervals import (
     stratified_iqm,
     stratified_mean,
     two_way_mean,
+    two_way_share,
     verdict,
     wilson,
 )
@@ -34,41 +33,7 @@ def frame(scores, task="t"):
     )
 
 
-def bootstrap_by_hand(samples, statistic, paired=False):
-    """Percentile bootstrap, one resample at a time."""
-    rng = np.random.default_rng(11)
-    draws = [rng.integers(0, len(sample), (RESAMPLES, len(sample))) for sample in samples]
-    if paired:
-        draws = [draws[0]] * len(samples)
-    values = [
-        statistic(*(sample[rows[k]] for sample, rows in zip(samples, draws, strict=True)))
-        for k in range(RESAMPLES)
-    ]
-    return statistic(*samples), *np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-
-
-def iqm_by_hand(*samples):
-    everything = sorted(value for sample in samples for value in sample)
-    cut = len(everything) // 4
-    return np.mean(everything[cut : len(everything) - cut])
-
-
 # -- over incidents ------------------------------------------------------------------------------
-
-
-def test_intervals_agree_with_a_bootstrap_by_hand():
-    """Other random numbers, so the ends agree within the noise of the resampling alone."""
-    scores = [STRATA[0], 0.5 + STRATA[0] ** 2]
-    cases = [
-        (mean_interval(scores[0]), ([scores[0]], np.mean)),
-        (stratified_mean(STRATA), (STRATA, lambda *x: np.mean([part.mean() for part in x]))),
-        (stratified_iqm(STRATA), (STRATA, iqm_by_hand)),
-        (share_of_reference(*scores), (scores, lambda x, y: x.mean() / y.mean(), True)),
-    ]
-    for interval, case in cases:
-        expected = bootstrap_by_hand(*case)
-        assert interval.mean == pytest.approx(expected[0])
-        assert interval[1:] == pytest.approx(expected[1:], abs=0.1 * (expected[2] - expected[1]))
 
 
 def test_a_stratum_is_resampled_for_itself():
@@ -123,6 +88,28 @@ def test_seeds_and_incidents_are_both_resampled():
         assert two_way.high - two_way.low == pytest.approx(widths[-1], rel=0.06)
     both = two_way_mean([by_seed + by_incident])
     assert both.high - both.low == pytest.approx(np.hypot(*widths), rel=0.1)
+
+
+def test_one_seed_is_the_bootstrap_over_incidents_and_no_limit_lies_beyond_the_data():
+    assert two_way_mean([part[None] for part in STRATA]) == stratified_mean(STRATA)
+    assert two_way_mean([np.ones((3, 5))]) == (1.0, 1.0, 1.0)
+    rare = np.zeros((3, 5))
+    rare[0] = 1.0
+    mean = two_way_mean([rare])
+    assert 0.0 <= mean.low < mean.mean < mean.high <= 1.0
+    with pytest.raises(ValueError, match="finite"):
+        two_way_mean([np.full((2, 4), np.nan)])
+
+
+def test_a_share_of_seeds_is_a_ratio_of_means():
+    random = np.random.default_rng(6)
+    scores, reference = random.uniform(0, 1, (4, 80)), random.uniform(0.5, 1, 80)
+    share = two_way_share(scores, reference)
+    assert share.mean == pytest.approx(scores.mean() / reference.mean())
+    assert share.low < share.mean < share.high
+    assert two_way_share(np.tile(reference, (3, 1)), reference) == pytest.approx((1.0, 1.0, 1.0))
+    of_incidents = share_of_reference(scores[0], reference)
+    assert two_way_share(scores[:1], reference) == pytest.approx(of_incidents, abs=0.02)
 
 
 def test_three_seeds_hold_the_truth_about_as_often_as_they_say():

@@ -15,13 +15,12 @@ from matplotlib.transforms import Bbox
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 from triagelab.bench import incident_plots, plots
-from triagelab.bench.intervals import mean_interval, two_way_mean
-from triagelab.bench.plots import INK, POLICY_COLOURS, WIDTH
-from triagelab.bench.sweep_tables import gather, scores_of
+from triagelab.bench.intervals import mean_interval
+from triagelab.bench.plots import POLICY_COLOURS, WIDTH
+from triagelab.bench.sweep_tables import gather
 
 RESULTS = Path(__file__).parents[3] / "results"
 BENCHMARK, RUN = RESULTS / "benchmark", RESULTS / "novice" / "seed-1"
-TRAINED = POLICY_COLOURS["trained"]
 SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}
 
 
@@ -164,21 +163,3 @@ def test_gain_is_the_published_summary_and_says_how_it_was_played(figures, runs)
 
 
 # -- sweeps --------------------------------------------------------------------------------------
-
-
-def test_every_seed_is_a_dot_and_the_axis_is_whole(figures, sweep):
-    for at, ax in enumerate(figures["sweep seeds"].axes):
-        low, high = ax.get_xlim()
-        assert low <= 0.0 and high >= 1.0  # a cropped axis makes small differences look large
-        for y, row in enumerate(SKILLS):
-            scores = scores_of(sweep, row)[at]
-            seeds, interval, dot = (
-                line for line in lines_of(ax, TRAINED) if set(line.get_ydata()) == {y}
-            )
-            assert list(seeds.get_xdata()) == pytest.approx(list(scores.mean(axis=1)))
-            cell = two_way_mean([scores])
-            assert list(interval.get_xdata()) == [cell.low, cell.high]
-            assert list(dot.get_xdata()) == [cell.mean]
-        (upright,) = lines_of(ax, INK)
-        assert upright.get_xdata()[0] == pytest.approx(scores_of(sweep, "recipe")[at].mean())
-    assert not lines_of(figures["rows alone"].axes[0], INK)

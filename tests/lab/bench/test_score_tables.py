@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from made_up_sweeps import EPISODES_A_STEP, make_points
@@ -159,12 +158,3 @@ def test_rows_are_compared_best_first_and_corrected_for_all_of_a_task(sweep, sco
     assert table.loc["recipe", "difference"] == "" and table.loc["worse", "verdict"] == "worse"
     row = scores.loc[("worse", tables.ALL)]
     assert table.loc["worse", "difference"].startswith(f"{row['difference']:.2f} [")
-
-
-def test_seeds_pair_only_where_training_was_the_same(points, tmp_path):
-    (short,) = make_points(tmp_path, {"short": 0.7}, 1, 20, steps=10)
-    sweep = tables.gather([*points, short])
-    assert not tables.trained_alike(sweep, "short", "recipe")
-    scores = tables.score(sweep, against="recipe").set_index(["row", "task"])
-    row = scores.loc[("short", tables.ALL)]
-    assert row["verdict"] == "one seed" and np.isnan(row[["p", "difference_low"]].tolist()).all()
