@@ -248,16 +248,11 @@ def added_row(path: Path) -> pd.DataFrame:
     error counts as 0, and several attempts as their mean. `ValueError` unless it is of one policy,
     of this version of the benchmark, and of the incidents that all rows are of.
     """
-    frame = pd.read_json(path)
-    kinds = {name: {*frame[name]} for name in ("policy", "split", "benchmark")}
-    played = frame.groupby(["task", "index"]).ngroups
-    wanted = frame["task"].isin([*TASKS]) & frame["index"].isin(range(LISTED))
-    if (
-        len(kinds["policy"]) != 1
-        or (kinds["split"], {*map(str, kinds["benchmark"])}) != ({"test"}, {BENCHMARK_VERSION})
-        or not wanted.all()
-        or played != LISTED * len(TASKS)
-    ):
+    frame = pd.read_json(path, dtype={"policy": str, "benchmark": str})
+    frame = frame[frame["index"].isin(range(LISTED)) & frame["task"].isin([*TASKS])]
+    kinds = [{*frame[name]} for name in ("split", "benchmark")]
+    complete = frame.groupby(["task", "index"]).ngroups == LISTED * len(TASKS)
+    if kinds != [{"test"}, {BENCHMARK_VERSION}] or frame["policy"].nunique() != 1 or not complete:
         raise ValueError(
             f"{path} is no row of the leaderboard: that is one policy on incidents 0 to "
             f"{LISTED - 1} of each task of test, in benchmark {BENCHMARK_VERSION}"
