@@ -1,4 +1,4 @@
-"""Play the benchmark: every script on every task and split, and the tables made of that.
+"""Play the benchmark: every script on every task and split.
 
 results/README.md says which commits have the code of the other tables in `results/benchmark`, which
 are finished studies.
@@ -8,20 +8,17 @@ import json
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from logtriage.registry import make_policy
-from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
+from logtriage.world.tasks import SPLITS, TASKS
 
 from .audit import judge_result
 from .registry import POLICIES
 from .rollouts import COLUMNS, CORE, Judge, rollout
-from .runs import write_text
-from .score_tables import policy_scores
 
 PART = 100  # incidents that one process plays at a time
 AUDITED = ("random", "loudest", "novice", "trace", "belief")
@@ -57,15 +54,9 @@ def run_benchmark(
     return pd.concat(bar, ignore_index=True)
 
 
-def _rounded(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [round(end, 6) for end in value]
-    return round(value, 6) if isinstance(value, float) else value
-
-
 def make_report(results: str | Path, incidents: int = 500, processes: int = 2) -> None:
-    """Play the benchmark with `incidents` incidents per policy, task and split. Write its episodes
-    and the table of scores (as JSON) to the folder `results`. The audit is of two fifths of them.
+    """Play `incidents` incidents per policy, task and split, and audit two fifths of those of
+    `test`. Write the episodes of both to the folder `results`.
     """
     results = Path(results)
     results.mkdir(parents=True, exist_ok=True)
@@ -74,11 +65,8 @@ def make_report(results: str | Path, incidents: int = 500, processes: int = 2) -
     audited = run_benchmark(AUDITED, ["test"], some, processes, part=some, judge=judge_result)
     for name, played in {"episodes": frame, "audit": audited}.items():
         played.to_parquet(results / f"{name}.parquet", index=False)
-    rows = policy_scores(frame).map(_rounded).to_dict("records")
-    report = {"benchmark": BENCHMARK_VERSION, "incidents": incidents, "rows": rows}
-    write_text(results / "scores.json", json.dumps(report, indent=1) + "\n")
 
 
 def read_table(results: str | Path, name: str) -> pd.DataFrame:
-    """A table of the report; intervals are lists of mean, low, high."""
+    """A table of a finished study, from the same folder."""
     return pd.DataFrame(json.loads((Path(results) / f"{name}.json").read_text())["rows"])

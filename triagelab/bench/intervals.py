@@ -7,9 +7,8 @@
 | two training recipes | t over the means of seeds; Holm over a table's rows |
 | a share of few cases | Wilson's |
 
-The bootstrap and the interquartile mean follow Agarwal et al. 2021, "Deep reinforcement learning at
-the edge of the statistical precipice"; the two-way bootstrap follows Owen 2007, "The pigeonhole
-bootstrap".
+The bootstrap follows Agarwal et al. 2021, "Deep reinforcement learning at the edge of the
+statistical precipice"; the two-way bootstrap follows Owen 2007, "The pigeonhole bootstrap".
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
-from scipy.stats import bootstrap, norm, trim_mean, ttest_1samp, ttest_ind
+from scipy.stats import bootstrap, norm, ttest_1samp, ttest_ind
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -90,13 +89,6 @@ def stratified_mean(strata: Sequence[np.ndarray]) -> Interval:
 def mean_interval(values: np.ndarray | pd.Series) -> Interval:
     """Mean of `values` (n,) over episodes; a constant sample has an interval of no width."""
     return stratified_mean([values])
-
-
-def stratified_iqm(strata: Sequence[np.ndarray]) -> Interval:
-    """Interquartile mean: the mean over all episodes but the lowest and the highest quarter."""
-    return _bootstrap(
-        strata, lambda *parts, axis: trim_mean(np.concatenate(parts, axis), 0.25, axis)
-    )
 
 
 def matched(before: pd.DataFrame, after: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,6 @@ from .intervals import (
     mean_interval,
     seed_scores,
     share_of_reference,
-    stratified_iqm,
     stratified_mean,
     two_way_mean,
     two_way_share,
@@ -252,8 +251,8 @@ def split_table(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def policy_scores(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per policy and split: the mean score of each task with its interval, mean and
-    interquartile mean over tasks, and the share of the reference's score on the same incidents.
+    """One row per policy and split: the mean score of each task with its interval, the mean over
+    tasks, and the share of the reference's score on the same incidents.
     """
     rows = []
     for (policy, split), part in frame.groupby(["policy", "split"], sort=False):
@@ -265,7 +264,6 @@ def policy_scores(frame: pd.DataFrame) -> pd.DataFrame:
                 "split": split,
                 **{task: mean_interval(scores) for task, scores in tasks.items()},
                 "mean": stratified_mean([*tasks.values()]),
-                "iqm": stratified_iqm([*tasks.values()]),
                 "share_of_reference": share_of_reference(*matched(part, best)),
             }
         )

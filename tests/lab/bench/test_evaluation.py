@@ -17,7 +17,7 @@ from logtriage.play.scoring import Score, solved
 from logtriage.play.tools import ToolSession
 from logtriage.policies.scripted import ConstantPolicy
 from logtriage.registry import make_policy
-from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
+from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 from triagelab.bench import benchmark
 from triagelab.bench.evaluation import evaluate, make_plan, report
@@ -304,12 +304,6 @@ def test_a_report_is_of_every_policy_task_and_split(tmp_path, monkeypatch):
     trace = frame[(frame["policy"] == "trace") & (frame["split"] == "test")]
     assert list(parts["score"]) == list(trace["score"])
     assert set(pd.read_parquet(tmp_path / "audit.parquet")["policy"]) == {"loudest"}
-    for path in tmp_path.glob("*.json"):
-        table = json.loads(path.read_text())
-        assert (table["benchmark"], table["incidents"]) == (BENCHMARK_VERSION, 3)
-    scores = benchmark.read_table(tmp_path, "scores")
-    belief = scores[(scores.policy == "belief") & (scores.split == "test")].iloc[0]
-    assert belief["share_of_reference"] == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("policy", [name for name in POLICIES if name != "constant"])  # slow
