@@ -109,6 +109,7 @@ def test_a_share_of_seeds_is_a_ratio_of_means():
     assert two_way_share(scores[:1], reference) == pytest.approx(of_incidents, abs=0.02)
 
 
+@pytest.mark.slow  # it checks the method, which no change elsewhere can break
 def test_three_seeds_hold_the_truth_about_as_often_as_they_say():
     # Scores of 100 incidents after three trainings, of which seeds, incidents and both vary.
     random, times = np.random.default_rng(9), 400

@@ -57,11 +57,8 @@ def figures(frame, runs, sweep):
         "learning": plots.plot_learning(training[0]),
         "checkpoints, three seeds": plots.plot_checkpoints(*runs),
         "gain": plots.plot_gain(training[:1], evaluations[:1]),
-        "gain, three seeds": plots.plot_gain(training, evaluations),
-        "strata": plots.plot_strata(evaluations[:1]),
         "strata, three seeds": plots.plot_strata(worse),
         "sweep seeds": plots.plot_sweep_seeds(sweep, "recipe"),
-        "rows alone": plots.plot_sweep_seeds(sweep),
     }
     for figure in drawn.values():
         figure.draw_without_rendering()
