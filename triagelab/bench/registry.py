@@ -20,9 +20,10 @@ from logtriage.policies.policy import Policy
 from logtriage.registry import Policies, known_policies, make_policy
 from logtriage.world.tasks import BENCHMARK_VERSION
 
-from ..language_models.loading import base_of, located, weights_digest
+from ..language_models.endpoint import ANSWER_TOKENS, EndpointPolicy
+from ..language_models.language_models import TURN_TOKENS
+from ..language_models.loading import base_of, resolve_model, weights_digest
 
-TURN_TOKENS = 256  # new tokens per turn of a model in memory
 # Folders whose code decides a script's episodes.
 DECIDES = (
     *(Path(logtriage.__file__).parent / name for name in ("world", "play", "policies")),
@@ -103,11 +104,11 @@ def in_memory(
     an adapter. See `load_player` and `LanguageModelPolicy` for the options. Local weights are known
     by their digest, others by name.
     """
-    name, source = name or str(source), located(source)
+    name, source = name or str(source), resolve_model(source)
     if adapter is None and (Path(source) / "adapter_config.json").exists():  # its base is known
         adapter = source
         base, in_4bit = base_of(adapter)
-        source, load_in_4bit = located(base), load_in_4bit or in_4bit
+        source, load_in_4bit = resolve_model(base), load_in_4bit or in_4bit
     sampling: dict[str, Any] = {"temperature": temperature, "seed": seed}
 
     settings = {
@@ -150,9 +151,13 @@ def behind_endpoint(
     sampling: dict[str, Any] = {"temperature": temperature, "seed": seed}
 
     def make(begun: int) -> Policy:
-        from ..language_models.endpoint import EndpointPolicy
-
         return EndpointPolicy(url, model, workers=concurrency, protocol=protocol, **sampling)
 
-    settings = {"endpoint": url, "weights": model, "prompt": prompt_digest(protocol), **sampling}
+    settings = {
+        "endpoint": url,
+        "weights": model,
+        "prompt": prompt_digest(protocol),
+        "answer tokens": ANSWER_TOKENS,
+        **sampling,
+    }
     return Player(model, settings, make)

@@ -26,7 +26,7 @@ from logtriage.play.episode import Episode, final_score
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 
-from ..language_models.language_models import TURN_TOKENS
+from ..language_models.language_models import RUN_TURN_TOKENS
 from ..language_models.loading import quantised_name, runnable
 from ..realistic.production_episode import PRODUCTION
 from .audit import judge_result
@@ -45,7 +45,7 @@ FAILED_BELOW, SOLVED_ABOVE = 0.4, 0.8
 
 def turn_tokens_of(settings: dict[str, Any]) -> int:
     """New tokens of a turn when a run's model is evaluated or used: no fewer than in training."""
-    return max(TURN_TOKENS, settings["turn_tokens"])
+    return max(RUN_TURN_TOKENS, settings["turn_tokens"])
 
 
 def model_player(run: Path, weights: Path | None, name: str) -> Player:

@@ -24,6 +24,7 @@ from .grammar import Turn, masked
 TOGETHER = 0.25  # share of the open conversations that must wait before their answers are read
 CROWDED = 0.75  # finished rows are dropped when the share of open ones is below this
 PADDED = 64  # most tokens that are read in vain, or twice, to save a pass
+LOGIT_SCALES = ("logit_scale", "logits_scaling")  # as Cohere and Granite call it
 ROOM = 128  # tokens by which the memory for keys and values grows
 
 # Takes a conversation's number and the ids of the turn it has just ended (with its end, unless it
@@ -134,8 +135,8 @@ class KeptCache:
 
     def keep(self, rows: Tensor) -> None:
         """Keep these rows only, in this order; a row may come several times."""
-        self.keys = [one[rows] for one in self.keys]
-        self.values = [one[rows] for one in self.values]
+        self.keys = [layer[rows] for layer in self.keys]
+        self.values = [layer[rows] for layer in self.values]
 
 
 def without_adapter(model: Any) -> Any:
@@ -143,12 +144,34 @@ def without_adapter(model: Any) -> Any:
     return model.get_base_model() if isinstance(model, PeftModel) else model
 
 
+def check_attention(model: Any) -> None:
+    """Raise `ValueError` for a model that `Writer` would read wrongly, without any other sign: one
+    with attention to a window or a chunk, with soft caps, or that scales its logits.
+    """
+    settings = without_adapter(model).config.get_text_config().to_dict()
+    longest = settings.get("max_position_embeddings") or 0
+    windows = ("sliding_window", "attention_chunk_size")
+    unlike = [name for name in windows if 0 < (settings.get(name) or 0) < longest]
+    unlike += [name for name, value in settings.items() if "softcap" in name and value]
+    unlike += [name for name in LOGIT_SCALES if settings.get(name) not in (None, 1, 1.0)]
+    known = {"full_attention", "sliding_attention"}
+    unlike += sorted({*(settings.get("layer_types") or ())} - known)
+    if unlike:
+        values = ", ".join(f"{name} {settings.get(name, '')}".strip() for name in unlike)
+        raise ValueError(
+            f"{model.config.name_or_path or settings['model_type']} cannot be played in memory: "
+            f"it would be read wrongly, as it has {values}; serve it, and play it by --endpoint"
+        )
+
+
 class Writer:
     """Reads and writes conversations with one causal `transformers` model with full attention. On a
     CPU the model is switched to `FOLDED` attention for good. `eos` is the id that ends a turn.
+    `ValueError` as in `check_attention`.
     """
 
     def __init__(self, model: Any, temperature: float, turn_tokens: int, eos: int) -> None:
+        check_attention(model)
         self.model = without_adapter(model)
         self.temperature, self.turn_tokens, self.eos = temperature, turn_tokens, eos
         self.device = model.device
@@ -247,8 +270,8 @@ class Writer:
             return torch.multinomial(shares, 1)[:, 0].tolist()
         up_to = shares.double().cumsum(-1)
         places = torch.tensor(drawn, dtype=up_to.dtype, device=up_to.device)[:, None]
-        found = torch.searchsorted(up_to, places * up_to[:, -1:], right=True)
-        return found[:, 0].clamp(max=shares.shape[1] - 1).tolist()
+        chosen = torch.searchsorted(up_to, places * up_to[:, -1:], right=True)
+        return chosen[:, 0].clamp(max=shares.shape[1] - 1).tolist()
 
     def _read_prompts(self, prompts: Sequence[list[int]]) -> Tensor:
         """Logits after each prompt. Equal ones are read once, and so is what all begin with."""

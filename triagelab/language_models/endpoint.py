@@ -8,6 +8,7 @@ Whatever a server answers is data: its shape is checked, and nothing in it is ev
 
 import os
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -43,6 +44,14 @@ CONCURRENCY = 8  # conversations at once, unless asked otherwise
 TIMEOUT = 180.0  # seconds until an answer begins, and again until it is complete
 RETRIES = 20  # per request; their pauses add up to two minutes, enough to restart a server
 PATIENCE = 600.0  # seconds after which a request is not sent again
+ANSWER_TOKENS = 8192  # most new tokens of an answer; what a model thinks before it counts, too
+# Options that some models refuse, and what is sent instead of each, if anything.
+REFUSABLE = {
+    "temperature": "",
+    "max_completion_tokens": "max_tokens",  # as older servers call it
+    "max_tokens": "",
+    "seed": "",
+}
 MOST_ANSWER = 4_000_000  # bytes of an answer that are read
 MOST_SHOWN = 300  # characters of an error that are kept
 UNUSABLE = {401: "check OPENAI_API_KEY", 404: "check the URL and the model's name"}
@@ -95,6 +104,9 @@ class EndpointPolicy(ConversationPolicy):
     The key is in the environment variable `OPENAI_API_KEY`; local servers need none. With a
     temperature above 0, each request has a seed of its own, made from `seed`. `TEXT` is the
     protocol for a server that does not parse tools. `ValueError` if `base_url` is not a URL.
+
+    An answer has at most `answer_tokens`. Reasoning models may refuse a temperature: an option that
+    is refused by name is left out from then on, which is said once.
     """
 
     def __init__(
@@ -106,6 +118,7 @@ class EndpointPolicy(ConversationPolicy):
         seed: int = 0,
         protocol: Protocol = NATIVE,
         timeout: float = TIMEOUT,
+        answer_tokens: int = ANSWER_TOKENS,
     ) -> None:
         import httpx
         from openai import OpenAI
@@ -119,9 +132,14 @@ class EndpointPolicy(ConversationPolicy):
             )
         self._key = os.environ.get("OPENAI_API_KEY", "none")
         self._workers, self._timeout = workers or CONCURRENCY, timeout
-        self._options: dict[str, Any] = {"temperature": temperature}
+        self._options: dict[str, Any] = {
+            "temperature": temperature,
+            "max_completion_tokens": answer_tokens,
+        }
         if protocol is not TEXT:
             self._options["tools"] = tool_schemas()
+        self._samples = temperature > 0.0
+        self._refused: set[str] = set()  # options that the server has refused by name
         self._parses = False  # whether the server has ever answered with a parsed call
         self._request = threading.local()  # `until` and `stop` of the request in this thread
         client = httpx.Client(
@@ -176,7 +194,7 @@ class EndpointPolicy(ConversationPolicy):
 
         self._request.until = time.monotonic() + PATIENCE
         options = dict(self._options, messages=[to_wire(message) for message in messages])
-        if options["temperature"]:
+        if self._samples and "seed" not in self._refused:
             options["seed"] = seed
         try:
             raw = self._client.chat.completions.with_raw_response.create(model=self.name, **options)
@@ -184,11 +202,30 @@ class EndpointPolicy(ConversationPolicy):
             if isinstance(error, APIStatusError) and error.code == "tool_use_failed":
                 # The server could not read the model's call: it costs a step, like any such call.
                 return {"role": "assistant", "content": CALL_TAG}, None
+            if self._leave_out_refused(error, options):
+                return self.reply(messages, seed)
             if isinstance(error, APIStatusError) and error.status_code in UNUSABLE:
                 hint = UNUSABLE[error.status_code]
                 raise UnusableEndpointError(f"{self._reason(error)}; {hint}") from error
             raise EndpointError(self._reason(error)) from error
         return self._read(raw.content)
+
+    def _leave_out_refused(self, error: Exception, options: dict[str, Any]) -> bool:
+        """Leave out an option that a refusal of these options names; whether there is one."""
+        if getattr(error, "status_code", None) not in (400, 422):
+            return False
+        named = [name for name in REFUSABLE if re.search(rf"\b{name}\b", str(error))]
+        refused = next((name for name in named if name in options), "")
+        if refused and refused not in self._refused:  # else another conversation was first
+            self._refused.add(refused)
+            kept = {name: value for name, value in self._options.items() if name != refused}
+            instead = REFUSABLE[refused]
+            if instead:
+                kept[instead] = options[refused]
+            self._options = kept
+            message = f"it refuses {refused}, so {instead or 'nothing'} is sent instead"
+            print(f"{self.name}: {message}", file=sys.stderr)
+        return bool(refused)
 
     def _read(self, content: bytes) -> tuple[Message, Tokens | None]:
         """The message and the tokens of an answer; `EndpointError` if it holds none."""
@@ -199,7 +236,9 @@ class EndpointPolicy(ConversationPolicy):
             where = ".".join(map(str, first["loc"])) or "the answer"
             raise EndpointError(f"no chat completion: {where}: {first['msg']}") from error
         if answer.error:
-            raise EndpointError(f"the server answered with an error: {self._shown(answer.error)}")
+            raise EndpointError(
+                f"the server answered with an error: {self._printable(answer.error)}"
+            )
         if not answer.choices:
             raise EndpointError("no chat completion: the answer has no choices")
 
@@ -242,13 +281,13 @@ class EndpointPolicy(ConversationPolicy):
     def _reason(self, error: Exception) -> str:
         """An error as a result keeps it: one printable line, not too long, and without the key."""
         cause = f" ({error.__cause__})" if error.__cause__ else ""
-        text = self._shown(f"{type(error).__name__}: {error}{cause}")
+        text = self._printable(f"{type(error).__name__}: {error}{cause}")
         about_tools = text.startswith("BadRequestError") and "tool" in str(error).lower()
         if about_tools and self.protocol is not TEXT and not self._parses:
             text += "; --tools text does without tools"
         return text
 
-    def _shown(self, written: object) -> str:
+    def _printable(self, written: object) -> str:
         text = " ".join(str(written).split())
         if len(self._key) >= 8:
             text = text.replace(self._key, "***")

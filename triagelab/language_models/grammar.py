@@ -70,7 +70,7 @@ class TurnGrammar:
         # No tag may be spelled out in text: it would be read as a call.
         special = {*tokenizer.all_special_ids}
         vocabulary = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
-        text = [i for i, one in enumerate(vocabulary) if "<" not in one and i not in special]
+        text = [i for i, piece in enumerate(vocabulary) if "<" not in piece and i not in special]
         # Ids that may come in text, without room for a call and with it.
         self.text = np.array([*text, self.end]), np.array([*text, self.end, *tag])
         self.writes_text = len(tag) == 1
@@ -82,7 +82,7 @@ class TurnGrammar:
         for name, form in self._forms.items():
             arguments = ACTION_ARGUMENTS[name]
             named = (*services, ALL_SERVICES) if name == "request_more_logs" else services
-            for values in product(*(CHOICES.get(one, named) for one in arguments)):
+            for values in product(*(CHOICES.get(argument, named) for argument in arguments)):
                 texts.append(_filled(form, arguments, values))
                 closing.append(name in CLOSING)
         root = Node()
@@ -101,7 +101,7 @@ class TurnGrammar:
     def _written(self, *names: str) -> str:
         """The text that the template makes of these calls, with a blank for each value."""
         calls = [
-            {"name": name, "arguments": {one: BLANK.format(one) for one in ACTION_ARGUMENTS[name]}}
+            {"name": name, "arguments": {key: BLANK.format(key) for key in ACTION_ARGUMENTS[name]}}
             for name in names
         ]
         messages: list[Message] = [{"role": "user", "content": ""}]
@@ -149,20 +149,20 @@ class Turn:
         """The ids that may come next."""
         grammar, place = self.grammar, self._place
         room = self.left - 1  # tokens before the turn's end
-        found: Allowed
+        allowed: Allowed
         if place is None and grammar.writes_text:
-            found = grammar.text[self.steps > 0 and self.calls.longest <= room]
+            allowed = grammar.text[self.steps > 0 and self.calls.longest <= room]
         elif place is None:
-            found = [grammar.end, *(self._fitting(room) if self.steps else ())]
+            allowed = [grammar.end, *(self._fitting(room) if self.steps else ())]
         elif place is self.calls:  # after `between`
-            found = self._fitting(room)
+            allowed = self._fitting(room)
         elif place.next:
-            found = list(place.next)
+            allowed = list(place.next)
         else:
             more = self.steps and not place.closes and self._fitting(room - 1)
-            found = [grammar.end, grammar.between] if more else [grammar.end]
-        self.allowed.append(found)
-        return found
+            allowed = [grammar.end, grammar.between] if more else [grammar.end]
+        self.allowed.append(allowed)
+        return allowed
 
     def add(self, token: int) -> None:
         """Advance by a token that was allowed."""
@@ -179,8 +179,8 @@ class Turn:
         from is then the last of `allowed`.
         """
         run: list[int] = []
-        while self.left and len(found := self.next()) == 1:
-            run.append(int(found[0]))
+        while self.left and len(allowed := self.next()) == 1:
+            run.append(int(allowed[0]))
             self.add(run[-1])
         return run
 

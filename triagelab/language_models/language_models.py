@@ -22,7 +22,9 @@ from logtriage.policies.policy import BATCH, MAX_TURNS, Played, Policy, Tokens, 
 if TYPE_CHECKING:
     from .grammar import Allowed
 
-TURN_TOKENS = 128  # most new tokens per turn; five calls take 24 in the embedded model, 110 in Qwen
+# Most new tokens of a turn; five calls take 24 in the embedded model, 110 in Qwen.
+TURN_TOKENS = 256
+RUN_TURN_TOKENS = 128  # of a run's model in its evaluation, if training did not have more
 SENTINEL = "SENTINEL"  # stands for an assistant's turn, to find it in rendered text
 
 
@@ -85,7 +87,7 @@ class TextChat:
         self.tokenizer = tokenizer
         after = self._after([{"role": "user", "content": "go on"}])
         special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
-        self.end = next((one for one in after if one in special), tokenizer.eos_token_id)
+        self.end = next((token for token in after if token in special), tokenizer.eos_token_id)
 
     def prompt(self, messages: list[Message]) -> list[int]:
         """Ids of an opening; if a template has no system prompt, the user's message includes it."""
@@ -142,7 +144,8 @@ class Conversation:
 
 
 class LanguageModelPolicy(Policy):
-    """A causal language model of `transformers`, whose tokenizer has a chat template.
+    """A causal language model of `transformers`, whose tokenizer has a chat template. `ValueError`
+    for one whose attention is not reproduced here (see `decoder.check_attention`).
 
     Args:
         temperature: sampling temperature; 0 for greedy. Each attempt at an incident has its own
@@ -165,6 +168,9 @@ class LanguageModelPolicy(Policy):
         protocol: Protocol = NATIVE,
         constrained: bool = False,
     ) -> None:
+        from .decoder import check_attention
+
+        check_attention(model)  # now, and not after an hour of play
         self.model, self.tokenizer, self.name = model, tokenizer, name
         self.temperature, self.turn_tokens, self.seed = temperature, turn_tokens, seed
         self.completion_tokens, self.protocol = completion_tokens, protocol
@@ -183,14 +189,15 @@ class LanguageModelPolicy(Policy):
         opened = iter(episodes)
         while together := list(islice(opened, batch)):
             began = time.perf_counter()
-            streams = [Random(seed_of(self.seed, attempt, incident_id(one))) for one in together]
-            sessions = [ToolSession(one, self._names) for one in together]
+            ids = map(incident_id, together)
+            streams = [Random(seed_of(self.seed, attempt, incident)) for incident in ids]
+            sessions = [ToolSession(episode, self._names) for episode in together]
             conversations = self.converse(sessions, streams)
             for episode in together:
                 episode.abandon()
             seconds = (time.perf_counter() - began) / len(together)
-            for episode, one in zip(together, conversations, strict=True):
-                yield Played(episode, seconds, "", one.messages, one.tokens())
+            for episode, talk in zip(together, conversations, strict=True):
+                yield Played(episode, seconds, "", talk.messages, talk.tokens())
 
     def converse(
         self, sessions: Sequence[ToolSession], streams: Sequence[Random] | None = None
@@ -207,7 +214,9 @@ class LanguageModelPolicy(Policy):
         # in the same way.
         parsed: dict[tuple[int, ...], Message] = {}
         grammar = self.grammar
-        grammars = [Turn(grammar, one, self.turn_tokens) for one in sessions] if grammar else []
+        grammars = [
+            Turn(grammar, session, self.turn_tokens) for session in sessions if grammar is not None
+        ]
 
         def answer(seat: int, turn: list[int]) -> list[int] | None:
             session, conversation = sessions[seat], conversations[seat]
@@ -233,7 +242,8 @@ class LanguageModelPolicy(Policy):
             return ids
 
         writer = Writer(self.model, self.temperature, self.turn_tokens, eos)
-        writer.write([one.prompt for one in conversations], answer, streams, grammars)
+        prompts = [conversation.prompt for conversation in conversations]
+        writer.write(prompts, answer, streams, grammars)
         return conversations
 
     def _opened(self, sessions: Sequence[ToolSession]) -> list[Conversation]:
@@ -241,4 +251,5 @@ class LanguageModelPolicy(Policy):
         opening = self.protocol.opening
         different = {session.opening for session in sessions}
         prompts = {text: self._chat.prompt(opening(text)) for text in different}
-        return [Conversation(opening(one.opening), prompts[one.opening]) for one in sessions]
+        texts = [session.opening for session in sessions]
+        return [Conversation(opening(text), prompts[text]) for text in texts]

@@ -22,6 +22,7 @@ QUANTISED = {
 QUANTISED |= {"Qwen/Qwen3-4B-Instruct-2507": "unsloth/Qwen3-4B-Instruct-2507-unsloth-bnb-4bit"}
 # The embedded agent that is in the package, and the base that it was trained from.
 AGENT = Path(__file__).parents[1] / "agent"
+CHUNK = 2**20  # bytes of weights that are in memory while their digest is made
 SHIPPED = {"agent": AGENT / "trained", "base": AGENT / "base"}
 WHOLE = {quantised.lower(): whole for whole, quantised in QUANTISED.items()}  # Unsloth lowers them
 # How TRL's template prints a tool, and the same without `return`, which is equal for all our tools
@@ -35,7 +36,7 @@ SHORT_SCHEMA = """\
         {{- {"type": tool.type, "function": function} | tojson }}"""
 
 
-def located(source: str | Path) -> str | Path:
+def resolve_model(source: str | Path) -> str | Path:
     """Return the folder of a model that is in a package: `agent` and `base` in ours, `smollm2` in
     its own (`ValueError` if that is not installed). Return any other source as it is.
     """
@@ -46,8 +47,12 @@ def located(source: str | Path) -> str | Path:
 
 def weights_digest(folder: Path) -> str:
     """Digest of the weights in a folder; empty for a hub's model, which has no folder here."""
-    weights = [file.read_bytes() for file in sorted(folder.glob("*.safetensors"))]
-    return hashlib.sha256(b"".join(weights)).hexdigest()[:16] if weights else ""
+    digest, files = hashlib.sha256(), sorted(folder.glob("*.safetensors"))
+    for path in files:
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+    return digest.hexdigest()[:16] if files else ""
 
 
 def quantised_name(source: str | Path) -> str:
@@ -116,11 +121,11 @@ def _loaded(
     options: dict[str, Any] = {"device_map": "auto"} if gpu else {}
     if load_in_4bit and not gpu:
         raise ValueError("4 bit needs an NVIDIA GPU, and none was found; leave it out on a CPU")
-    place = located(source)
+    place = resolve_model(source)
     name = quantised_name(place) if load_in_4bit else str(place)
     # AutoTokenizer gives every Qwen2 model Qwen's own pre-tokenizer, whatever was saved; ours must
     # be loaded as saved.
-    with explained(name):
+    with friendly_errors(name):
         generic = get_tokenizer_config(name).get("tokenizer_class") == "TokenizersBackend"
         fast, auto = transformers.PreTrainedTokenizerFast, transformers.AutoTokenizer
         tokenizer = (fast if generic else auto).from_pretrained(name)
@@ -141,7 +146,7 @@ def _loaded(
     if place != source:  # an adapter's record names the model, not a folder of this machine
         model.name_or_path = str(source)
     if adapter is not None:
-        with explained(str(adapter)):
+        with friendly_errors(str(adapter)):
             model = PeftModel.from_pretrained(model, str(adapter), is_trainable=trainable)
     return model.eval(), tokenizer
 
@@ -150,7 +155,7 @@ def base_of(adapter: str | Path) -> tuple[str, bool]:
     """The model that an adapter was trained on, as `runnable` has it."""
     from peft import PeftConfig
 
-    with explained(str(adapter)):
+    with friendly_errors(str(adapter)):
         record = PeftConfig.from_pretrained(str(adapter))
     return runnable(record.base_model_name_or_path, False)
 
@@ -167,7 +172,7 @@ def load_agent(source: str | Path, constrained: bool = True) -> Policy:
     from .grammar import writes_as_qwen
     from .language_models import LanguageModelPolicy
 
-    name = str(located(source))
+    name = str(resolve_model(source))
     if find_adapter_config_file(name) is None:
         model, tokenizer = load_language_model(name)
     else:
@@ -178,7 +183,7 @@ def load_agent(source: str | Path, constrained: bool = True) -> Policy:
 
 
 @contextmanager
-def explained(name: str) -> Iterator[None]:
+def friendly_errors(name: str) -> Iterator[None]:
     """Turn whatever these libraries raise when loading fails into one `ValueError`, except when a
     GPU is out of memory.
     """

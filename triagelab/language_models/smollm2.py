@@ -29,10 +29,10 @@ def weights_file() -> Path:
     except PackageNotFoundError:
         raise ValueError(f"{SMOLLM2} needs the package {PACKAGE}; {INSTALL}") from None
     weights = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
-    found = [path for path in weights if path.is_file()]
-    if len(found) != 1:
-        raise ValueError(f"{PACKAGE} has {len(found)} files of weights, not one; {INSTALL} again")
-    return found[0]
+    present = [path for path in weights if path.is_file()]
+    if len(present) != 1:
+        raise ValueError(f"{PACKAGE} has {len(present)} files of weights, not one; {INSTALL} again")
+    return present[0]
 
 
 def converted() -> Path:
@@ -52,8 +52,8 @@ def converted() -> Path:
         raise ValueError(f"to convert {SMOLLM2} needs the package gguf; {INSTALL}")
     with FileLock(f"{folder}.lock"):  # who comes second waits
         if not folder.exists():
-            told = f"converting {SMOLLM2} once, in a minute or two, into {folder}"
-            print(told, file=sys.stderr)  # what a command prints may be JSON
+            message = f"converting {SMOLLM2} once, in a minute or two, into {folder}"
+            print(message, file=sys.stderr)  # what a command prints may be JSON
             partial = folder.with_suffix(".partial")
             shutil.rmtree(partial, ignore_errors=True)  # of a conversion that was interrupted
             _convert(source, partial)
@@ -66,9 +66,9 @@ def _convert(source: Path, folder: Path) -> None:
     from tokenizers.pre_tokenizers import Digits, Sequence
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    from .loading import explained, qwen_template
+    from .loading import friendly_errors, qwen_template
 
-    with explained(str(source)):
+    with friendly_errors(str(source)):
         tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
         # Unless it is dequantised for good, the model can neither be saved nor trained.
         model = AutoModelForCausalLM.from_pretrained(

@@ -93,17 +93,17 @@ class RealEpisode(RecordedEpisode):
     def _ask(self, service: str) -> Observation:
         case, every = self.incident.case, service == ALL_SERVICES
         of = {name: every or name == service for name in case.services}
-        found = Observation(
+        answer = Observation(
             alerts=alerts(case) if every else None,
             metrics=[row for row in metrics(case) if of[row.service]],
             measures=[row for row in case.measures if of[row.service]],
-            calls=[one for one in case.call_times if of[one.caller] or of[one.callee]] or None,
+            calls=[row for row in case.call_times if of[row.caller] or of[row.callee]] or None,
             counts=[row for row in case.line_counts if of[row.service]] or None,
             lines=None if every else log_lines(case, service),
         )
-        if every or found.measures or found.calls or found.counts or found.lines:
-            return found
-        return found._replace(notice=f"nothing is on record of {service}")
+        if every or answer.measures or answer.calls or answer.counts or answer.lines:
+            return answer
+        return answer._replace(notice=f"nothing is on record of {service}")
 
     def _judge(self) -> Score:
         """1 for the right root, else 0; no other part is asked for."""
@@ -127,7 +127,7 @@ def call_graph(case: Case) -> CallGraph:
 
 def alerts(case: Case) -> list[Alert]:
     """The alerts of a case, with the figures that are shown."""
-    return [one._replace(value=three_digits(one.value)) for one in case.alerts]
+    return [alert._replace(value=three_digits(alert.value)) for alert in case.alerts]
 
 
 def metrics(case: Case) -> list[Metric]:
@@ -146,7 +146,7 @@ def metrics(case: Case) -> list[Metric]:
 
 def worst(measure: Measure, zero: int) -> float | None:
     """The value since `zero` farthest from the baseline (the last, without a baseline), if any."""
-    usual, values = measure.usual, [one for one in measure.values[zero:] if one is not None]
+    usual, values = measure.usual, [value for value in measure.values[zero:] if value is not None]
     if usual is None:
         return values[-1] if values else None
     return max(values, key=lambda value: abs(value - usual), default=None)

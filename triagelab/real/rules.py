@@ -84,8 +84,8 @@ def worst_callee(evidence: Evidence) -> list[str]:
     path: list[str] = []
     while worst:
         path.append(worst)
-        below = [one for one in graph.service(worst).downstream if one not in path]
-        anomalous = [one for one in below if anomaly[one] > ANOMALOUS]
+        below = [name for name in graph.service(worst).downstream if name not in path]
+        anomalous = [name for name in below if anomaly[name] > ANOMALOUS]
         worst = max(anomalous, key=anomaly.__getitem__, default=None)
     return first_then(path[::-1], evidence, names)
 
@@ -98,35 +98,37 @@ def traversal(evidence: Evidence) -> list[str]:
     )
     scores = {name: evidence.anomaly(name, *measure) for name in graph.names}
     anomalous = {name for name, score in scores.items() if score > TRAVERSAL_ANOMALOUS}
-    calls = nx.DiGraph((one.name, callee) for one in graph.services for callee in one.downstream)
+    calls = nx.DiGraph(
+        (service.name, callee) for service in graph.services for callee in service.downstream
+    )
     calls.add_nodes_from(graph.names)
     paths = calls.subgraph(anomalous | set(starts(evidence)))
-    found: dict[str, float] = {}
+    best: dict[str, float] = {}
     for name in anomalous:
         if not anomalous.isdisjoint(graph.service(name).downstream):
             continue
         for start in starts(evidence):
             ways = [[name]] if start == name else nx.all_simple_paths(paths, start, name)
             for way in islice(ways, MOST_PATHS):
-                found[name] = max(found.get(name, 0.0), sum(scores[one] for one in way))
-    return first_then([one for one in ranked(graph, found) if one in found], evidence, measure)
+                best[name] = max(best.get(name, 0.0), sum(map(scores.__getitem__, way)))
+    return first_then([name for name in ranked(graph, best) if name in best], evidence, measure)
 
 
 def extra_wait(evidence: Evidence) -> list[str]:
     """Rank by the longest time that a caller waits beyond the service's own, above baseline."""
-    found: dict[str, float] = {}
+    longest: dict[str, float] = {}
     for call in evidence.calls:
         if call.wait is None or call.served is None or call.usual_wait is None:
             continue
         longer = call.wait - call.served - (call.usual_wait - (call.usual_served or 0.0))
-        found[call.callee] = max(found.get(call.callee, longer), longer)
-    known = sorted(found, key=lambda name: -found[name])
+        longest[call.callee] = max(longest.get(call.callee, longer), longer)
+    known = sorted(longest, key=lambda name: -longest[name])
     return list(dict.fromkeys([*known, *evidence.graph.names]))  # some calls are not measured
 
 
 def error_lines(evidence: Evidence) -> list[str]:
     """Rank by the number of error lines."""
-    return ranked(evidence.graph, {one.service: one.errors for one in evidence.counts})
+    return ranked(evidence.graph, {row.service: row.errors for row in evidence.counts})
 
 
 # -- unexplained ---------------------------------------------------------------------------------
@@ -134,25 +136,25 @@ def error_lines(evidence: Evidence) -> list[str]:
 
 def unexplained(evidence: Evidence) -> list[str]:
     """Rank by minus the logarithm of the chance that no signal is right."""
-    found: defaultdict[str, float] = defaultdict(float)
+    suspicion: defaultdict[str, float] = defaultdict(float)
     for vote in votes(evidence).values():
         for service, share in vote.items():
-            found[service] -= log(max(ALMOST, 1.0 - share))
-    return ranked(evidence.graph, found)
+            suspicion[service] -= log(max(ALMOST, 1.0 - share))
+    return ranked(evidence.graph, suspicion)
 
 
 def votes(evidence: Evidence) -> dict[str, Scores]:
     """How strongly each signal points at each service, from 0 to 1."""
-    found = own_metrics(evidence)
+    signals = own_metrics(evidence)
     kinds = {alert.metric for alert in evidence.alerts}
     if kinds != {"errors"}:  # something is slow, or nobody knows what is wrong
         network, relative = network_waits(evidence)
-        found["waiting"] = waiting(evidence, network)
-        found["network latency"] = network_latency(network, relative)
+        signals["waiting"] = waiting(evidence, network)
+        signals["network latency"] = network_latency(network, relative)
     if "errors" in kinds:
         failed, _ = deviations(evidence, SUCCESSES, -0.01)
-        found["failures"] = shares(residuals(evidence, failed, {}))
-    return found
+        signals["failures"] = shares(residuals(evidence, failed, {}))
+    return signals
 
 
 def shares(residuals: Scores, noise: float = 0.0) -> Scores:
@@ -164,7 +166,7 @@ def shares(residuals: Scores, noise: float = 0.0) -> Scores:
 def discounted(share: Scores, size: Scores) -> Scores:
     """Reduce the shares whose residual, in `size`, is not large compared with `NOISE`."""
     return {
-        name: one * size[name] ** 2 / (size[name] ** 2 + NOISE**2) for name, one in share.items()
+        name: part * size[name] ** 2 / (size[name] ** 2 + NOISE**2) for name, part in share.items()
     }
 
 
@@ -207,9 +209,9 @@ def deviations(evidence: Evidence, names: tuple[str, ...], sign: float) -> tuple
     """For each service, the recent `sign` x (value - baseline) x requests of largest size, and the
     spread there, from the first of these measures that has a baseline.
     """
-    found, spread = {}, {}
+    largest, spread = {}, {}
     for service in evidence.graph.names:
-        known = [one for one in evidence.measured(service, *names) if one.usual is not None]
+        known = [row for row in evidence.measured(service, *names) if row.usual is not None]
         if not known:
             continue
         measure, half = known[0], len(known[0].values) // 2
@@ -220,8 +222,9 @@ def deviations(evidence: Evidence, names: tuple[str, ...], sign: float) -> tuple
             for value, rate in zip(measure.values[half:], counted[half:], strict=True)
             if value is not None and rate is not None
         ]
-        found[service], spread[service] = max(off, key=lambda one: abs(one[0]), default=(0.0, 0.0))
-    return found, spread
+        at_most = max(off, key=lambda pair: abs(pair[0]), default=(0.0, 0.0))
+        largest[service], spread[service] = at_most
+    return largest, spread
 
 
 def residuals(evidence: Evidence, totals: Scores, network: CallScores) -> Scores:
@@ -281,7 +284,7 @@ class RankingPolicy(Policy):
     def answer(self, evidence: Evidence) -> list[Action]:
         """The actions that follow its question."""
         blamed = self.blamed(evidence, self.rule(evidence))
-        return [*(Action("identify_root_cause", (one,)) for one in blamed), Action("resolve")]
+        return [*(Action("identify_root_cause", (name,)) for name in blamed), Action("resolve")]
 
     def blamed(self, evidence: Evidence, ranking: list[str]) -> list[str]:
         """The services it blames, in order."""

@@ -7,6 +7,7 @@ Real and simulated cases go through the same arrays, which have nan for a missin
 """
 
 import warnings
+from itertools import chain
 
 import numpy as np
 
@@ -27,7 +28,7 @@ def arrays_of_evidence(seen: Evidence) -> Arrays:
     size = len(at)
     values = np.full((1, size, len(METRICS), SAMPLES), np.nan, np.float32)
     usual, deviation, low, high = np.full((4, 1, size, len(METRICS)), np.nan, np.float32)
-    for row in (one for known in seen.measures.values() for one in known.values()):
+    for row in chain.from_iterable(known.values() for known in seen.measures.values()):
         if row.name in AT:
             place = 0, at[row.service], AT[row.name]
             known = [_number(value) for value in row.values][-SAMPLES:]

@@ -1,15 +1,15 @@
 """Incidents of `production` as arrays, one block at a time: a pure function of split and number.
 
     block = Block("test", 0)
-    block.shown.values  # [incident, service, metric, sample]
+    block.seen.values  # [incident, service, metric, sample]
 
 An incident is drawn from its cause: a cluster, a root, a kind of fault and its strength. These tell
 what each metric should be (`mesh.consequences`), and noise is added to that.
 
 The logarithm of value over usual is the effect of the fault plus noise. Samples are correlated,
 counts of few requests are noisy, and the day may be unlike the usual. Now and then, a metric moves
-to another level (before the window or from some sample on), or a single sample is far off. Given
-which of these `PATTERNS` it is, the noise is normal: its likelihood is a sum of a few normals.
+to another level (before the window or from some sample on), or a single sample is far off.
+These are the `PATTERNS`.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import dials
-from .dials import CHANCES, DEPLOYED, GROUPS, HIDDEN, NETWORK, NO_FAULT, sizes
+from . import randomisation
 from .mesh import APPLICATION, AT, BLOCK, METRICS, Change, Draw, Mesh, consequences
+from .randomisation import CHANCES, DEPLOYED, GROUPS, HIDDEN, NETWORK, NO_FAULT, sizes
 
 SAMPLES = 6
 # Which samples of a metric are off: none; all, or those from sample 1 .. 5 on; a single one.
@@ -79,17 +79,6 @@ class Noise:
             + np.float32(self.level) * far
         )
 
-    def covariance(self, cluster: int, size: int) -> np.ndarray:
-        """Return [N, pattern, sample, sample] for one cluster of the block."""
-        wander, counted, day = (
-            np.broadcast_to(one, (len(self.follows), size))[cluster][:, None, None, None]
-            for one in (self.wander, self.counted, self.day)
-        )
-        steps = np.arange(SAMPLES)
-        together = self.follows[cluster] ** np.abs(steps[:, None] - steps)
-        far = self.level**2 * PATTERNS[:, :, None] * PATTERNS[:, None, :]
-        return wander**2 * together + counted**2 * np.eye(SAMPLES) + day**2 + far
-
 
 def _column(sigma: Sigma) -> np.ndarray:
     return np.asarray(sigma, np.float32)[..., None]
@@ -120,15 +109,6 @@ class Arrays(NamedTuple):
     alerts: np.ndarray  # [B, N, (slow, failing)]
 
 
-class Calls(NamedTuple):
-    """How long calls take on the network, in ms, and the noise of that and of serving them."""
-
-    network: np.ndarray  # [B, caller, callee] nan if nobody measured it
-    noise: np.ndarray  # [B, 1, 1] sigma
-    served_noise: np.ndarray  # likewise, of what the callee measures
-    far: np.ndarray  # [B, 1, 1] chance of another level, of either
-
-
 class Block:
     """`BLOCK` incidents [B] on clusters of one size [N], named by split and number: the truth, the
     noise, and what is shown of them.
@@ -136,10 +116,10 @@ class Block:
 
     def __init__(self, split: str, number: int) -> None:
         draw = block_stream(split, number)
-        low, high = np.log(dials.SERVICES[0]), np.log(dials.SERVICES[1] + 1)
+        low, high = np.log(randomisation.SERVICES[0]), np.log(randomisation.SERVICES[1] + 1)
         size = int(np.exp(low + (high - low) * draw.stream.random()))
         self.mesh = Mesh(draw, size)
-        # [B] number in `dials.FAILURES`, or `NO_FAULT`; root -1 without a fault
+        # [B] number in `randomisation.FAILURES`, or `NO_FAULT`; root -1 without a fault
         self.kind, self.root = _cause(draw, self.mesh)
         strength = draw.uniform((0.0, 1.0), BLOCK, len(GROUPS))
         strength[draw.chance(HIDDEN[self.kind], BLOCK, len(GROUPS))] = np.nan
@@ -149,30 +129,35 @@ class Block:
         self.onset = draw.stream.integers(0, len(ONSETS), BLOCK)  # [B] number in `ONSETS`
 
         self.noise = _noises(draw, self.mesh)
-        shift, spike = draw.uniform(dials.SHIFTS, BLOCK, 1), draw.uniform(dials.SPIKES, BLOCK, 1)
+        shift, spike = (
+            draw.uniform(randomisation.SHIFTS, BLOCK, 1),
+            draw.uniform(randomisation.SPIKES, BLOCK, 1),
+        )
         self.chances = pattern_chances(shift, spike)  # [B, pattern] of `PATTERNS`
         follows = self.noise["latency"].follows
-        together = Noise(draw.uniform(dials.LOAD, BLOCK, 1), 0.0, 0.0, 0.0, follows)
+        together = Noise(draw.uniform(randomisation.LOAD, BLOCK, 1), 0.0, 0.0, 0.0, follows)
         self.load = np.exp(together.draw(draw, self.chances, BLOCK, 1))  # [B, 1, sample] requests
         self.steady_cpu = draw.uniform((0.1, 0.9), BLOCK, size)  # [B, N] share without requests
         self.usual = _usual(self.mesh)  # [B, N, metric] of which `shown` may lack some
 
         values = self._values(draw)
-        self.failing = draw.uniform(dials.FAILING, BLOCK, 1)  # [B, 1] chance of a bystander
+        self.failing = draw.uniform(randomisation.FAILING, BLOCK, 1)  # [B, 1] chance of a bystander
         self.requests, self.failures = self._count(draw, values)  # [B, N, sample] in the period
         self._hide(draw, values)
         bands = _usual_bands(draw, self.mesh, self.noise, self.usual)
-        self.calls, waits = _calls(draw, self.mesh, self.root, self.change)
+        waits = _calls(draw, self.mesh, self.root, self.change)
         self.minutes = draw.uniform((1.0, 3.0), BLOCK, 1)  # in which log lines were counted
         self.lines = _lines(draw, self.mesh, self.change, self.load, self.minutes)
         self.logged = draw.chance(0.8, BLOCK) & (self.mesh.style != APPLICATION)  # [B]
         counts = np.where(self.logged[:, None, None], np.stack(self.lines, -1), np.nan)
         alerts = self._alerts(values, bands[0])
         calls = self.mesh.calls.astype(np.float32)
-        self.shown = Arrays(calls, values, *bands, waits, counts, alerts)  # not rounded
+        self.seen = Arrays(calls, values, *bands, waits, counts, alerts)  # not rounded
         at_root = np.arange(size) == self.root[:, None]
         deploys = np.where(at_root, DEPLOYED[self.kind][:, None], 0.0)
-        self.deployed = draw.chance(np.maximum(deploys, dials.DEPLOYS), BLOCK, size)  # [B, N]
+        self.deployed = draw.chance(
+            np.maximum(deploys, randomisation.DEPLOYS), BLOCK, size
+        )  # [B, N]
 
     def _values(self, draw: Draw) -> np.ndarray:
         """Draw each metric except availability, [B, N, metric, sample]."""
@@ -194,7 +179,8 @@ class Block:
         }
         shape = (*mesh.own.shape, SAMPLES)
         drawn = {
-            name: one.draw(draw, self.chances, *mesh.own.shape) for name, one in self.noise.items()
+            name: noise.draw(draw, self.chances, *mesh.own.shape)
+            for name, noise in self.noise.items()
         }
         drawn["p95"] = drawn["latency"]
         machine = np.broadcast_to(mesh.machine[..., None], shape)
@@ -226,7 +212,7 @@ class Block:
 
     def _hide(self, draw: Draw, values: np.ndarray) -> None:
         """Set samples to nan that are lost, had no requests, or are not measured at all."""
-        lost = draw.chance(draw.uniform(dials.MISSING, BLOCK, 1, 1), *self.requests.shape)
+        lost = draw.chance(draw.uniform(randomisation.MISSING, BLOCK, 1, 1), *self.requests.shape)
         for name in ("latency", "p95"):
             values[:, :, AT[name]][lost | (self.requests == 0)] = np.nan
         values[~self.mesh.measured] = np.nan
@@ -238,13 +224,13 @@ class Block:
         slow = late > 3.0 * np.nan_to_num(usual[:, :, AT["p95"]], nan=np.inf)
         counted = np.maximum(self.requests[..., ZERO + 1 :].sum(-1), 1)
         failed = self.failures[..., ZERO + 1 :].sum(-1) / counted - mesh.errors
-        one = (mesh.style == APPLICATION)[:, None]
-        fails = mesh.entry & (failed > np.where(one, 0.004, 0.05))
+        alone = (mesh.style == APPLICATION)[:, None]
+        fails = mesh.entry & (failed > np.where(alone, 0.004, 0.05))
         timed = np.isfinite(after[:, :, [AT["latency"], AT["p95"]]]).any((2, 3))
-        slow = np.where(one, mesh.entry & timed & ~fails.any(1, keepdims=True), slow)
-        busiest = np.where(one, (mesh.rate * mesh.entry * (slow | fails)), 0.0)
-        told = ~one | (busiest == busiest.max(1, keepdims=True))
-        return np.stack([slow & told, fails & told], -1).astype(np.float32)
+        slow = np.where(alone, mesh.entry & timed & ~fails.any(1, keepdims=True), slow)
+        busiest = np.where(alone, (mesh.rate * mesh.entry * (slow | fails)), 0.0)
+        alerted = ~alone | (busiest == busiest.max(1, keepdims=True))
+        return np.stack([slow & alerted, fails & alerted], -1).astype(np.float32)
 
 
 def block_stream(split: str, number: int) -> Draw:
@@ -280,11 +266,11 @@ def log_change(ratio: np.ndarray) -> np.ndarray:
 def _noises(draw: Draw, mesh: Mesh) -> dict[str, Noise]:
     """The noise of each metric of each service."""
     few = 1.0 / np.sqrt(mesh.rate * mesh.period + 0.5)
-    ends = dials.CORRELATED, dials.DRIFT, dials.BUSY
-    follows, day, busy = (draw.uniform(one, len(few), 1) for one in ends)
-    calls = draw.lognormal(*dials.CALLS_P95, len(few), 1) * mesh.noise
-    memory = draw.lognormal(*dials.MEMORY, *few.shape)
-    node = draw.lognormal(*dials.NODE_CPU, len(few), 1)
+    ends = randomisation.CORRELATED, randomisation.DRIFT, randomisation.BUSY
+    follows, day, busy = (draw.uniform(limits, len(few), 1) for limits in ends)
+    calls = draw.lognormal(*randomisation.CALLS_P95, len(few), 1) * mesh.noise
+    memory = draw.lognormal(*randomisation.MEMORY, *few.shape)
+    node = draw.lognormal(*randomisation.NODE_CPU, len(few), 1)
     cpu = np.clip(0.8 * mesh.noise, 0.05, 0.6)
     return {
         # Also the p95's, as most of it is shared.
@@ -314,40 +300,40 @@ def _usual_bands(
     """The usual value as it is known, its robust spread, and its 5th and 95th percentile."""
     count, size = mesh.own.shape
     sigma = np.empty_like(usual)
-    for name, one in (noise | {"p95": noise["latency"]}).items():
+    for name, own in (noise | {"p95": noise["latency"]}).items():
         share = LATENCY_SHARE if name == "latency" else 1.0
-        day = one.day if name in CUT else 0.0  # their bands are of several days
-        sigma[:, :, AT[name]] = share * np.sqrt(one.wander**2 + one.counted**2 + day**2)
+        day = own.day if name in CUT else 0.0  # their bands are of several days
+        sigma[:, :, AT[name]] = share * np.sqrt(own.wander**2 + own.counted**2 + day**2)
     sigma[:, :, AT["available"]] = 0.0
-    shown = usual.copy()
+    known = usual.copy()
     often = mesh.rate * mesh.period > SELDOM
-    shown[:, :, AT["requests"]] *= often * np.where(mesh.period > 60.0, mesh.period, 1.0)
+    known[:, :, AT["requests"]] *= often * np.where(mesh.period > 60.0, mesh.period, 1.0)
     rarely = mesh.rate * mesh.period < draw.uniform((0.0, 0.5), count, size)
-    shown[:, :, : AT["available"]][rarely] = np.nan
+    known[:, :, : AT["available"]][rarely] = np.nan
     uneven = np.exp(draw.uniform((0.0, 2.0), count, size, 1) * draw.chance(0.35, count, size, 1))
     above = np.minimum(1.645 * sigma * uneven, 9.0)
-    low, high = shown * np.exp(-1.645 * sigma), shown * np.exp(above)
-    deviation = shown * sigma * draw.uniform((0.3, 1.0), count, size, 1)
+    low, high = known * np.exp(-1.645 * sigma), known * np.exp(above)
+    deviation = known * sigma * draw.uniform((0.3, 1.0), count, size, 1)
     at = AT["available"]
     fails = 1.0 - usual[:, :, at] / 100.0
     spread = 100.0 * np.sqrt(fails * (1.0 - fails) / np.maximum(mesh.rate * mesh.period, 1.0))
     deviation[:, :, at], high[:, :, at] = spread, 100.0
     low[:, :, at] = usual[:, :, at] - 1.645 * spread - 30.0 * fails
-    for array in (shown, deviation, low, high):
+    for array in (known, deviation, low, high):
         array[~mesh.measured] = np.nan
-    return shown, deviation, low, high
+    return known, deviation, low, high
 
 
-def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> tuple[Calls, np.ndarray]:
-    """Draw what callers and callees measure of their calls after the onset; also `Arrays.waits`."""
+def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> np.ndarray:
+    """Draw `Arrays.waits`: what callers and callees measure of their calls after the onset."""
     count, size = mesh.own.shape
     square = (count, size, size)
     kept = draw.chance(0.9, count) & (mesh.style != APPLICATION)
-    untimed = draw.chance(draw.uniform(dials.UNTIMED, count, 1, 1), *square)
+    untimed = draw.chance(draw.uniform(randomisation.UNTIMED, count, 1, 1), *square)
     known = mesh.calls & kept[:, None, None] & ~untimed
-    far = draw.uniform(dials.FAR_CALLS, count, 1, 1)
-    noise = draw.lognormal(*dials.NETWORK_NOISE, count, 1, 1)
-    served_noise = draw.lognormal(*dials.SERVED_NOISE, count, 1, 1)
+    far = draw.uniform(randomisation.FAR_CALLS, count, 1, 1)
+    noise = draw.lognormal(*randomisation.NETWORK_NOISE, count, 1, 1)
+    served_noise = draw.lognormal(*randomisation.SERVED_NOISE, count, 1, 1)
     slower = np.maximum(1.0 + change.latency, 0.05)
     wobble = served_noise + FAR_SERVED * draw.chance(far, *square)
     served = (mesh.latency * slower)[:, None, :] * np.exp(wobble * draw.normal(*square))
@@ -358,8 +344,7 @@ def _calls(draw: Draw, mesh: Mesh, root: np.ndarray, change: Change) -> tuple[Ca
     usual = np.broadcast_to(mesh.latency[:, None], square)
     waits = np.stack([served + network, usual + mesh.wire, served, usual], -1)
     waits[~known] = np.nan
-    network[~known] = np.nan
-    return Calls(network, noise, served_noise, far), waits
+    return waits
 
 
 def _lines(draw: Draw, mesh: Mesh, change: Change, load: np.ndarray, minutes: np.ndarray) -> Lines:
@@ -378,7 +363,7 @@ def _lines(draw: Draw, mesh: Mesh, change: Change, load: np.ndarray, minutes: np
         mean = (mean + 0.01) * draw.stream.standard_gamma(BURSTINESS, (count, size)) / BURSTINESS
         return draw.stream.poisson(np.minimum(mean * minutes, 1e6)) / minutes, usual
 
-    errors, usual_errors = complain(0.7, 0.8, change.told)
-    warnings, usual_warnings = complain(0.55, 2.0, 0.3 * change.told)
+    errors, usual_errors = complain(0.7, 0.8, change.error_lines)
+    warnings, usual_warnings = complain(0.55, 2.0, 0.3 * change.error_lines)
     ordinary = np.rint(lines * minutes) / minutes
     return Lines(ordinary, np.rint(usual_lines), errors, usual_errors, warnings, usual_warnings)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import dials
+from . import randomisation
 
 BLOCK = 32  # incidents that are drawn at once
 MOST_CALLERS = 6
@@ -29,7 +29,7 @@ class Draw:
     def __init__(self, stream: np.random.Generator) -> None:
         self.stream = stream
 
-    def uniform(self, ends: dials.Range, *shape: int) -> np.ndarray:
+    def uniform(self, ends: randomisation.Range, *shape: int) -> np.ndarray:
         return np.float32(ends[0]) + np.float32(ends[1] - ends[0]) * self.stream.random(
             shape, np.float32
         )
@@ -52,11 +52,11 @@ class Mesh:
         layer, self.entry = _layers(draw, count, size)  # [B, N] users reach it
         self.calls = _calls(draw, layer)  # [B, caller, callee]
 
-        unused = draw.chance(draw.uniform(dials.UNUSED, count, 1), *shape) & ~self.entry
+        unused = draw.chance(draw.uniform(randomisation.UNUSED, count, 1), *shape) & ~self.entry
         often = draw.chance(draw.uniform((0.0, 0.7), count, 1, 1), *square)
         times = np.where(often, 1.0, np.clip(draw.lognormal(0.5, 1.1, *square), 0.005, 6))
         times = self.calls * times * np.where(unused, 1e-4, 1.0)[:, None]
-        demand = draw.lognormal(*dials.REQUESTS, count, 1) * self.entry
+        demand = draw.lognormal(*randomisation.REQUESTS, count, 1) * self.entry
         demand = demand * draw.lognormal(1.0, 1.0, *shape)
         flow = _closure(times)
         self.rate = np.einsum("bi,bij->bj", demand, flow)  # [B, N] usual
@@ -64,8 +64,8 @@ class Mesh:
         # [B, root, service] share of a service's requests that come through the root
         self.through = np.minimum(1.0, through)
 
-        proxy = draw.chance(draw.uniform(dials.PROXIES, count, 1), *shape)
-        own = draw.lognormal(*dials.OWN_TIME, *shape) * draw.uniform((0.3, 3.0), count, 1)
+        proxy = draw.chance(draw.uniform(randomisation.PROXIES, count, 1), *shape)
+        own = draw.lognormal(*randomisation.OWN_TIME, *shape) * draw.uniform((0.3, 3.0), count, 1)
         self.own = own * np.where(proxy, 0.03, 1.0)  # [B, N] a service's own time
         self.wire = self.calls * draw.lognormal(1.5, 0.7, *square)  # [B, caller, callee] ms
         weight = times * draw.uniform((0.25, 1.0), *shape)[:, :, None]  # calls in parallel, caches
@@ -77,9 +77,9 @@ class Mesh:
         self.latency = np.einsum("bij,bj->bi", self.slowed, rest)  # [B, N] usual
 
         passed = np.where(
-            draw.chance(dials.SWALLOWED, *square),
+            draw.chance(randomisation.SWALLOWED, *square),
             draw.uniform((0.0, 0.1), *square),
-            draw.uniform(dials.PASSED_ON, *square),
+            draw.uniform(randomisation.PASSED_ON, *square),
         )
         # [B, service, root] share of requests that fail for each failure of the root
         self.failed = np.minimum(1.0, _closure(passed * np.minimum(times, 1.0)))
@@ -95,9 +95,11 @@ class Mesh:
         # [B, N] usual sum over its machine, %
         self.cpu_of_machine = np.einsum("bij,bj->bi", together, self.cpu) + 100.0
 
-        errors = draw.chance(dials.ERRORS, *shape) * draw.lognormal(*dials.USUAL_ERRORS, *shape)
+        errors = draw.chance(randomisation.ERRORS, *shape) * draw.lognormal(
+            *randomisation.USUAL_ERRORS, *shape
+        )
         self.errors = np.clip(errors, 2e-4, 0.5)  # [B, N] usual share of requests that fail
-        band = draw.lognormal(*dials.P95_BAND, count, 1) * draw.lognormal(1.0, 0.45, *shape)
+        band = draw.lognormal(*randomisation.P95_BAND, count, 1) * draw.lognormal(1.0, 0.45, *shape)
         self.noise = np.arcsinh(np.clip(band, 0.05, 3.0)) / 1.645  # [B, N] of a p95's logarithm
         self.period = np.where(draw.chance(0.35, count, 1), 300.0, 60.0)  # [B, 1] seconds
         self.style = draw.stream.integers(0, len(STYLES), count)  # [B] which of `STYLES`
@@ -112,10 +114,10 @@ class Mesh:
 
 def _layers(draw: Draw, count: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw the layer of each service, in order; entries are those in the first layer."""
-    depth = draw.stream.integers(dials.LAYERS[0], dials.LAYERS[1] + 1, (count, 1))
+    depth = draw.stream.integers(randomisation.LAYERS[0], randomisation.LAYERS[1] + 1, (count, 1))
     shallow = draw.uniform((0.0, 1.0), count, size) ** draw.uniform((0.6, 1.3), count, 1)
     layer = 1 + np.floor(np.minimum(shallow, 0.999) * (depth - 1)).astype(int)
-    entries = np.minimum(draw.stream.geometric(dials.ENTRIES, (count, 1)), 5)
+    entries = np.minimum(draw.stream.geometric(randomisation.ENTRIES, (count, 1)), 5)
     layer[np.arange(size) < entries] = 0
     layer = np.sort(layer, axis=1)
     return layer, layer == 0
@@ -130,8 +132,8 @@ def _calls(draw: Draw, layer: np.ndarray) -> np.ndarray:
     far = layer[:, :, None] + 1 < layer[:, None, :]
     busy = draw.uniform((0.0, 1.0), count, size, 1) * draw.uniform((0.0, 1.2), count, 1, 1)
     order = np.where(above, draw.uniform((0.0, 1.0), count, size, size) + 2.0 * far - busy, 99.0)
-    shared = draw.chance(draw.uniform(dials.SHARED, count, 1), count, size)
-    fewer = draw.uniform(dials.FEWER_CALLERS, count, 1)
+    shared = draw.chance(draw.uniform(randomisation.SHARED, count, 1), count, size)
+    fewer = draw.uniform(randomisation.FEWER_CALLERS, count, 1)
     callers = np.minimum(1 + shared * draw.stream.geometric(fewer, (count, size)), MOST_CALLERS)
     rank = np.argsort(np.argsort(order, axis=1), axis=1)
     return above & (rank < callers[:, None, :])
@@ -139,8 +141,8 @@ def _calls(draw: Draw, layer: np.ndarray) -> np.ndarray:
 
 def _closure(step: np.ndarray) -> np.ndarray:
     """1 + step + step^2 + ...: calls form no cycles, so the sum ends."""
-    one = np.eye(step.shape[-1], dtype=np.float32)
-    total, power = one + step, step @ step
+    itself = np.eye(step.shape[-1], dtype=np.float32)
+    total, power = itself + step, step @ step
     while power.any():
         total = total + power
         power = power @ step
@@ -153,7 +155,7 @@ def _measured(draw: Draw, style: np.ndarray, size: int) -> np.ndarray:
     known = STYLES[style] & ~draw.chance(0.12, count, len(METRICS))
     known[:, AT["p95"]] |= ~known[:, AT["latency"]]
     known[:, AT["available"]] = STYLES[style][:, AT["available"]]
-    dark = draw.chance(draw.uniform(dials.DARK, count, 1), count, size)
+    dark = draw.chance(draw.uniform(randomisation.DARK, count, 1), count, size)
     alone = np.arange(len(METRICS)) == AT["requests"]
     return known[:, None] & ~(dark[:, :, None] & ~alone)
 
@@ -170,15 +172,15 @@ class Change:
     cpu: np.ndarray  # ratio
     memory: np.ndarray  # ratio
     node: np.ndarray  # ratio, of the machine's cpu
-    told: np.ndarray  # error lines a minute
+    error_lines: np.ndarray  # error lines a minute
     lines: np.ndarray  # share of lines that are missing
 
 
 def consequences(
     mesh: Mesh, cluster: np.ndarray, root: np.ndarray, size: dict[str, np.ndarray]
 ) -> Change:
-    """Return what faults of these sizes (`dials.sizes`, of shape [H]) change in the whole cluster
-    when `root[h]` of `cluster[h]` has them.
+    """Return what faults of these sizes (`randomisation.sizes`, [H]) change in the whole
+    cluster when `root[h]` of `cluster[h]` has them.
     """
     size = {name: value[:, None] for name, value in size.items()}
     rows = {
@@ -207,6 +209,6 @@ def consequences(
         cpu=at * size["cpu"],
         memory=at * size["memory"],
         node=beside * (usual["cpu"] * size["cpu"]) / rows["cpu_of_machine"],
-        told=size["tells"] * (at + 0.3 * np.maximum(failed - at, 0.0)),
+        error_lines=size["tells"] * (at + 0.3 * np.maximum(failed - at, 0.0)),
         lines=at * size["fewer"],
     )

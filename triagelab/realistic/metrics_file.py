@@ -52,7 +52,7 @@ class MetricsAnswer(NamedTuple):
         if not self.root:
             head = f"{self.sure}: no service's metrics make it the root more likely than not"
         names = ", ".join(f"{name} {chance:.0%}" for name, chance in self.suspects)
-        rows = [f"  {one}" for one in self.unusual]
+        rows = [f"  {text}" for text in self.unusual]
         suspects = f"suspects: {names}; nothing is wrong {self.nothing:.0%}"
         return "\n".join([head, *rows, suspects, f"read {self.read}"])
 
@@ -64,14 +64,14 @@ def rank_metrics(path: str | Path, graph: CallGraph, began: str = "") -> Metrics
     order = np.argsort(-chance[:-1], kind="stable")[:SHOWN]
     suspects = [(evidence.graph.names[at], float(chance[at])) for at in order]
     first, most = suspects[0]
-    found = most >= POSSIBLE_FROM
-    strange = sorted(evidence.measured(first), key=lambda one: -abs(z_score(one)))
+    possible = most >= POSSIBLE_FROM
+    strange = sorted(evidence.measured(first), key=lambda row: -abs(z_score(row)))
     return MetricsAnswer(
-        root=first if found else "",
-        sure=POSSIBLE if found else UNSURE,
+        root=first if possible else "",
+        sure=POSSIBLE if possible else UNSURE,
         suspects=suspects,
         nothing=float(chance[-1]),
-        unusual=[one.text for one in strange[:SHOWN] if abs(z_score(one)) >= UNUSUAL],
+        unusual=[row.text for row in strange[:SHOWN] if abs(z_score(row)) >= UNUSUAL],
         read=read,
     )
 
@@ -118,11 +118,11 @@ def read_metrics(path: str | Path, graph: CallGraph, began: str = "") -> tuple[E
             f"{path}: {before} samples before the window of {SAMPLES}, at least {LEAST_BEFORE} are "
             "needed to tell what is usual; give an hour or more from before"
         )
-    shown = sum(any(map(recent, own.values())) for own in measures.values())
+    measured = sum(any(map(recent, own.values())) for own in measures.values())
     start = _utc(end - (SAMPLES - 1) * step)
     read = (
         f"{path}: {SAMPLES} samples, one every {step:g} s from {start} on, and up to {before} "
-        f"before; {shown} of {len(graph.names)} services have metrics then"
+        f"before; {measured} of {len(graph.names)} services have metrics then"
     )
     return Evidence(graph, (), measures, (), ()), read
 
@@ -198,7 +198,7 @@ def _utc(seconds: float) -> str:
 def _measure(service: str, metric: str, by_number: pd.Series) -> Measure:
     """Return a metric of a service in the window, with what was usual before."""
     values = [by_number.get(number) for number in reversed(range(SAMPLES))]
-    known = tuple(None if one is None else float(one) for one in values)
+    known = tuple(None if value is None else float(value) for value in values)
     usual = by_number[by_number.index >= SAMPLES]
     if len(usual) < LEAST_BEFORE:
         return Measure(service, metric, UNITS[metric], known)

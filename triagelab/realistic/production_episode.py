@@ -29,9 +29,9 @@ from logtriage.world.telemetry import Alert
 
 from ..real.cases import Case, Truth, Window
 from ..real.real_episode import RealEpisode
-from .dials import FAILURES, NO_FAULT
 from .generator import ONSETS, SAMPLES, ZERO, Block
 from .mesh import AT, BLOCK, METRICS
+from .randomisation import FAILURES, NO_FAULT
 
 PRODUCTION = "production"  # the name of the task
 SPLITS = ("train", "test")
@@ -41,7 +41,7 @@ LINES_SHOWN = 5  # log lines of a service at most
 # What services write in ordinary times, and of their failures; few lines name another service.
 ORDINARY = (
     "INFO request {n} done in {ms} ms",
-    "INFO GET /v1/{thing}/{n} 200 {ms}ms",
+    "INFO GET /v1/{noun}/{n} 200 {ms}ms",
     "INFO loaded {n} entries",
     "INFO health check ok",
     "DEBUG pool size {n}, waiting 0",
@@ -49,7 +49,7 @@ ORDINARY = (
 )
 COMPLAINTS = (
     "ERROR unexpected error while handling request {n}",
-    "ERROR java.lang.IllegalStateException: {thing} {n}",
+    "ERROR java.lang.IllegalStateException: {noun} {n}",
     "ERROR request {n} failed with status 500",
     "ERROR panic recovered: index out of range [{n}]",
     "WARN retry {n} gave up",
@@ -58,7 +58,7 @@ ABOUT_ANOTHER = "ERROR call to {callee} failed: status 500"
 NAMING = 0.05  # share of the complaints that name another service
 DEPLOY = "INFO started version {n}.{ms}"
 # Names of services as different teams give them: a style, and how its names may end.
-THINGS = """
+NOUNS = """
 account address agent alert archive asset audit auth avatar balance banner basket billing
 booking bonus budget cache campaign card cart catalog category chat checkout claim comment
 config consent contact contract coupon currency customer delivery deposit discount dispatch
@@ -77,11 +77,11 @@ voucher wallet warehouse weather webhook
 ROLES = ("service", "api", "worker", "db", "gateway", "store", "queue", "proxy")
 CLOUD = ("Lambda::Function", "DynamoDB::Table", "ECS::Fargate", "SQS::Queue", "S3::Bucket", "RDS")
 STYLES = (
-    ("{thing}-{end}", ROLES),
-    ("{prefix}-{thing}-service", ()),
-    ("{thing}{end}", ROLES),
-    ("{prefix}{Thing}_AWS::{end}", CLOUD),
-    ("{thing}-{end}.{prefix}.svc", ROLES),
+    ("{noun}-{end}", ROLES),
+    ("{prefix}-{noun}-service", ()),
+    ("{noun}{end}", ROLES),
+    ("{prefix}{Noun}_AWS::{end}", CLOUD),
+    ("{noun}-{end}.{prefix}.svc", ROLES),
 )
 
 Place = TypeVar("Place", int, str)  # a service, by number or by name
@@ -100,9 +100,9 @@ def names_of(split: str, index: int) -> list[str]:
     style, ends = random.choice(STYLES)
     prefix = "".join(random.choice("abcdefghijklmnoprstuvw") for _ in range(random.randint(2, 4)))
     names = []
-    for thing in random.sample(THINGS, size):
+    for noun in random.sample(NOUNS, size):
         end = random.choice(ends) if ends else ""
-        names.append(style.format(thing=thing, Thing=thing.title(), prefix=prefix, end=end))
+        names.append(style.format(noun=noun, Noun=noun.title(), prefix=prefix, end=end))
     return names
 
 
@@ -123,17 +123,17 @@ def production_case(split: str, index: int) -> Case:
         services=sorted(names),
         calls=sorted((names[caller], names[callee]) for caller, callee in calls),
         window=Window(minutes=[(sample - ZERO) * minutes for sample in range(SAMPLES)], zero=ZERO),
-        alerts=[alert for one in order for alert in _alerts(block, at, one, names[one])],
+        alerts=[alert for place in order for alert in _alerts(block, at, place, names[place])],
         measures=[
-            _measure(block, at, one, names[one], metric)
-            for one in order
+            _measure(block, at, place, names[place], metric)
+            for place in order
             for metric in METRICS
-            if block.mesh.measured[at, one, AT[metric]]
+            if block.mesh.measured[at, place, AT[metric]]
         ],
         call_times=_call_times(block, at, names),
-        line_counts=[_line_count(block, at, one, names[one]) for one in order] if logged else [],
+        line_counts=[_line_count(block, at, place, names[place]) for place in order if logged],
         log_minutes=float(block.minutes[at, 0]) if logged else 0.0,
-        logs={names[one]: _log(block, at, one, names, random) for one in order} if logged else {},
+        logs={names[place]: _log(block, at, place, names, random) for place in order if logged},
         truth=Truth(
             root=names[root] if fault else "",
             fault=fault.name if fault else "none",
@@ -141,7 +141,7 @@ def production_case(split: str, index: int) -> Case:
             how=f"onset in sample {ONSETS[block.onset[at]]:g}",
             remedy=fault.remedy if fault else "",
             team=fault.team if fault else "",
-            path=tuple(names[one] for one in _spread_path(block, at)) if fault else (),
+            path=tuple(names[place] for place in _spread_path(block, at)) if fault else (),
         ),
     )
 
@@ -152,7 +152,9 @@ def way_up(
     """Go from a root up to the users, each time to the most hurt caller (at least `REACHED`)."""
     way = [root]
     while True:
-        worst = max((one for one in callers(way[-1]) if one not in way), key=hurt, default=None)
+        worst = max(
+            (place for place in callers(way[-1]) if place not in way), key=hurt, default=None
+        )
         if worst is None or hurt(worst) < REACHED:
             return way
         way.append(worst)
@@ -163,41 +165,43 @@ def _spread_path(block: Block, at: int) -> list[int]:
     hurt = block.change.errors[at] + np.minimum(block.change.latency[at], 10.0)
     calls = block.mesh.calls[at]
     return way_up(
-        int(block.root[at]), lambda one: np.flatnonzero(calls[:, one]).tolist(), hurt.__getitem__
+        int(block.root[at]),
+        lambda place: np.flatnonzero(calls[:, place]).tolist(),
+        hurt.__getitem__,
     )
 
 
 def _alerts(block: Block, at: int, service: int, name: str) -> list[Alert]:
-    slow, fails = block.shown.alerts[at, service]
-    found = []
+    slow, fails = block.seen.alerts[at, service]
+    alerts = []
     if fails:
         share = 1.0 - block.failures[at, service] / np.maximum(block.requests[at, service], 1)
-        found.append(Alert(name, "errors", _short(100.0 * (1.0 - share.min()))))
+        alerts.append(Alert(name, "errors", _short(100.0 * (1.0 - share.min()))))
     if slow:
         metric = "latency" if block.mesh.measured[at, service, AT["latency"]] else "p95"
-        values = block.shown.values[at, service, AT[metric], ZERO + 1 :]
+        values = block.seen.values[at, service, AT[metric], ZERO + 1 :]
         if np.isfinite(values).any():
-            found.append(Alert(name, metric, _short(np.nanmax(values))))
-    return found
+            alerts.append(Alert(name, metric, _short(np.nanmax(values))))
+    return alerts
 
 
 def _measure(block: Block, at: int, service: int, name: str, metric: str) -> Measure:
-    shown, place = block.shown, (at, service, AT[metric])
+    seen, place = block.seen, (at, service, AT[metric])
     counted = metric == "requests" and block.mesh.period[at, 0] > 60.0  # not a rate per second
     return Measure(
         name,
         metric,
         "" if counted else UNITS[metric],
-        tuple(map(_known, shown.values[place])),
-        *(_known(one[place]) for one in (shown.usual, shown.low, shown.high, shown.deviation)),
+        tuple(map(_known, seen.values[place])),
+        *(_known(array[place]) for array in (seen.usual, seen.low, seen.high, seen.deviation)),
     )
 
 
 def _call_times(block: Block, at: int, names: list[str]) -> list[CallTime]:
-    waits = block.shown.waits[at]
+    waits = block.seen.waits[at]
     known = np.argwhere(np.isfinite(waits[..., 0]))
     return sorted(
-        CallTime(names[caller], names[callee], *(_short(one, 4) for one in waits[caller, callee]))
+        CallTime(names[caller], names[callee], *(_short(wait, 4) for wait in waits[caller, callee]))
         for caller, callee in known
     )
 
@@ -209,12 +213,12 @@ def _line_count(block: Block, at: int, service: int, name: str) -> LineCount:
         lines.usual + lines.usual_errors + lines.usual_warnings,
         *lines[2:],
     )
-    return LineCount(name, *(_short(one[at, service]) for one in counts))
+    return LineCount(name, *(_short(array[at, service]) for array in counts))
 
 
 def _log(block: Block, at: int, service: int, names: list[str], random: Random) -> list[str]:
     """Write some lines of a service: a deployment, complaints, and ordinary lines."""
-    callees = [names[one] for one in np.flatnonzero(block.mesh.calls[at, service])]
+    callees = [names[place] for place in np.flatnonzero(block.mesh.calls[at, service])]
     complaints = round(float(block.lines.errors[at, service] * block.minutes[at, 0]))
     texts = [DEPLOY] if block.deployed[at, service] else []
     for _ in range(min(complaints, LINES_SHOWN - 2)):
@@ -227,7 +231,7 @@ def _log(block: Block, at: int, service: int, names: list[str], random: Random) 
         filled = text.format(
             n=random.randint(1, 9999),
             ms=random.randint(1, 400),
-            thing=random.choice(("order", "user", "item", "job")),
+            noun=random.choice(("order", "user", "item", "job")),
             callee=random.choice(callees) if callees else "",
         )
         lines.append(f"10:{30 + int(second // 60)}:{second % 60:06.3f} {filled}")

@@ -1,4 +1,4 @@
-"""Policies for `production`: ranking rules, the learned ranker, and the ceiling.
+"""Policies for `production`: ranking rules, and the learned ranker.
 
 Each asks about all services once, blames one, and tells how the fault reached the users (`way_up`).
 """
@@ -15,22 +15,21 @@ from logtriage.play.observed import LATENCIES, SUCCESSES, Evidence, Measure, rec
 from logtriage.policies.policy import Policy
 
 from ..real.rules import RULES, RankingPolicy, random_ranking, ranked
-from .dials import FAILURES
-from .exact_posterior import posterior
 from .features import arrays_of_evidence
-from .mesh import BLOCK
-from .production_episode import PRODUCTION, block_of, names_of, way_up
+from .production_episode import PRODUCTION, way_up
+from .randomisation import FAILURES
 
-CEILING, RANKER = "ceiling", "ranker"
+RANKER = "ranker"
+CEILING = "ceiling"  # in published results: the exact posterior, whose code is in commit fd8ccaf
 Chances = Callable[[VisibleIncident, Evidence], tuple[np.ndarray, np.ndarray]]
 
 
 def hurt(evidence: Evidence, service: str) -> float:
     """Return how much slower than usual a service is, plus the share of requests newly failing."""
-    times = [one for one in evidence.measured(service, *LATENCIES) if one.usual]
+    times = [row for row in evidence.measured(service, *LATENCIES) if row.usual]
     rest = evidence.measured(service, *SUCCESSES)
-    slower = max((_mean(one) / (one.usual or 1.0) - 1.0 for one in times), default=0.0)
-    failing = max((((one.usual or 0.0) - _mean(one)) / 100.0 for one in rest), default=0.0)
+    slower = max((_mean(row) / (row.usual or 1.0) - 1.0 for row in times), default=0.0)
+    failing = max((((row.usual or 0.0) - _mean(row)) / 100.0 for row in rest), default=0.0)
     return min(slower, 10.0) + failing
 
 
@@ -78,22 +77,11 @@ class ChancePolicy(PathPolicy):
         fault = FAILURES[int(kinds[at].argmax())]
         return [
             Action("identify_root_cause", (root,), float(chance[at])),
-            *(Action("identify_root_cause", (one,)) for one in others),
+            *(Action("identify_root_cause", (name,)) for name in others),
             Action("remediate", (fault.remedy, root)),
             Action("escalate", (fault.team,)),
             Action("resolve"),
         ]
-
-
-def ceiling_chances(incident: VisibleIncident, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-    """Return the posterior that knows the constants of the cluster; for `production` only."""
-    if incident.task_name != PRODUCTION:
-        raise ValueError(f"{CEILING} knows the clusters of {PRODUCTION} alone; play that task")
-    block, at = block_of(incident.split, incident.index // BLOCK), incident.index % BLOCK
-    of_kind, nothing = posterior(block, at)
-    names = names_of(incident.split, incident.index)
-    order = [names.index(name) for name in evidence.graph.names]
-    return np.append(of_kind.sum(1)[order], nothing), of_kind[order]
 
 
 def ranker_policy(path: Path | None = None) -> ChancePolicy:
@@ -112,5 +100,4 @@ PRODUCTION_POLICIES: dict[str, Callable[[int], Policy]] = {
     "random_ranking": lambda seed: PathPolicy(random_ranking(seed), "random_ranking"),
     **{name: partial(rule_policy, name) for name in RULES},
     RANKER: lambda seed: ranker_policy(),
-    CEILING: lambda seed: ChancePolicy(CEILING, ceiling_chances),
 }

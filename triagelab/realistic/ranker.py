@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from .dials import FAILURES
 from .features import features
 from .generator import Arrays, Block
 from .mesh import BLOCK
+from .randomisation import FAILURES
 
 WIDTH = 64  # numbers per service inside the network
 FARTHEST = 8.0  # standard deviations at which a feature is cut
@@ -152,14 +152,14 @@ def train_ranker(seed: int, steps: int, log: Callable[[int, float], None] | None
 
 def _tensors(block: Block) -> tuple[Tensor, ...]:
     """Return features, calls, root (the number of services if there is none) and kind."""
-    calls = block.shown.calls
+    calls = block.seen.calls
     root = np.where(block.root < 0, calls.shape[1], block.root).astype(np.int64)
-    arrays = (features(block.shown), calls, root, block.kind.astype(np.int64))
+    arrays = (features(block.seen), calls, root, block.kind.astype(np.int64))
     return tuple(map(torch.from_numpy, arrays))
 
 
 def _loss(ranker: Ranker, numbers: Tensor, calls: Tensor, root: Tensor, kind: Tensor) -> Tensor:
     scores, kinds = ranker(numbers, calls)
     some = root < numbers.shape[1]
-    told = kinds[torch.arange(BLOCK)[some], root[some]]
-    return cross_entropy(scores, root) + KIND_WEIGHT * cross_entropy(told, kind[some])
+    of_roots = kinds[torch.arange(BLOCK)[some], root[some]]
+    return cross_entropy(scores, root) + KIND_WEIGHT * cross_entropy(of_roots, kind[some])

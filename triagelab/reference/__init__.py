@@ -1,1 +1,1 @@
-"""The exact posterior over incidents, and the policy that plays by it: the computed ceiling."""
+"""The exact posterior over incidents, and the near-optimal policy that plays by it."""

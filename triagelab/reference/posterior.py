@@ -151,8 +151,8 @@ class Posterior:
 
     def _weigh_missing_rows(self, observation: Observation, likelihood: np.ndarray) -> None:
         """Weigh which rows of the metrics table are missing; a suppressed root's row always is."""
-        shown = [self.topology.position[metric.service] for metric in observation.metrics or ()]
-        missing = np.setdiff1d(np.arange(len(self.topology.services)), shown)
+        rows = [self.topology.position[metric.service] for metric in observation.metrics or ()]
+        missing = np.setdiff1d(np.arange(len(self.topology.services)), rows)
         absent = np.isin(self._root, missing) / max(self.task.gaps, EPSILON)
         likelihood[:, 1] *= np.where(self._root < 0, 1.0, absent)
 
@@ -162,7 +162,9 @@ class Posterior:
         errors, latency = 100.0 * self.states("errors", step), self.states("latency", step)
         error_spread = 100.0 * self.states("errors_gap", step) + 0.02
         spread = self.states("latency_gap", step) + 0.02
-        alerts = {self.topology.position[one.service]: one for one in observation.alerts or ()}
+        alerts = {
+            self.topology.position[alert.service]: alert for alert in observation.alerts or ()
+        }
         for at, service in enumerate(self.topology.services):
             if service.kind not in telemetry.ALERTED_KINDS:
                 continue
@@ -258,10 +260,11 @@ class Posterior:
             return np.ones(len(self.alive))
         chance, fault = shares[reading.kind], self.prior.fault[self.alive]
         if reading.kind == "proof":
-            proved = np.array([one.name == reading.subject for one in self.prior.faults])
+            proved = np.array([kind.name == reading.subject for kind in self.prior.faults])
             return chance * proved[fault]
         if reading.kind == "hint":
-            own = np.array([one.remedy == reading.subject for one in self.prior.faults])[fault]
+            remedies = np.array([kind.remedy == reading.subject for kind in self.prior.faults])
+            own = remedies[fault]
             return chance * (own & (self._root == at))
         if reading.kind == "callee":
             chance = chance * self._callee_share(at, self.topology.position[reading.subject], step)

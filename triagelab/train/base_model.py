@@ -2,12 +2,13 @@
 on a download.
 
 It is a Qwen2 decoder of about one million parameters, built from text of `train` only. First it
-learns to *read* (see `drills`). Then it imitates a *novice on-call*, who knows the runbook but
+learns to *read* (see `sft_tasks`). Then it imitates a *novice on-call*, who knows the runbook but
 blames the loudest service and is often wrong. Neither lesson shows it the right answer of an
 incident: what GRPO adds is learned from reward. An *expert* base is a finished base taught by
 `belief`. It imitates `belief`'s episodes first; then it plays itself, and learns what `belief`
-would have done there (see `distillation`). The runbook in the drills (what a line proves, which
-remedy and team go with it) is true in the simulated world; results of this model must say so.
+would have done there (see `distillation`). The runbook in the reading tasks (what
+a line proves, which remedy and team go with it) is true in the simulated world; results of this
+model must say so.
 
 The tokenizer is byte-level BPE. Reading prompts is what makes training expensive, so text that
 never varies is a single token. Unknown words are read in parts. Services have path names.
@@ -36,13 +37,13 @@ from logtriage.world.tasks import SEVERITIES
 from ..bench.runs import environment_record, locked, write_text
 from ..language_models.loading import load_language_model, weights_digest, with_tool_calls
 from .distillation import Lesson, own_examples
-from .drills import (
-    DRILL_PROMPT,
-    DialectSession,
+from .sft_tasks import (
+    READING_PROMPT,
+    AugmentedSession,
     NoisySession,
-    drill,
     expert_episode,
     novice_episode,
+    sft_task,
 )
 from .supervised import BATCH, Example, batches, encode, train_on
 
@@ -50,7 +51,7 @@ DIGESTED = 40  # examples of each kind whose digest identifies a finished model
 LEARNING_RATE, EXPERT_RATE = 0.02, 0.01  # peaks; see `supervised.train_on`
 
 VOCABULARY = 3000  # tokens, before the fixed pieces
-TOKENIZER_EXAMPLES = 400  # the tokenizer is trained on so many drills and novice episodes
+TOKENIZER_EXAMPLES = 400  # the tokenizer is trained on so many reading tasks and novice episodes
 # No token crosses the border of a piece. A path name is a kind and steps, such as `-a2`.
 KIND, STEP = "|".join(KIND_WORDS.values()), "-[a-z][0-9]+"
 PIECES = "|".join(
@@ -80,7 +81,9 @@ Made = tuple[Any, Any]  # a model and its tokenizer
 
 
 def build_tokenizer(examples: int = TOKENIZER_EXAMPLES) -> Any:
-    """Train BPE on so many drills and novice episodes, within `PIECES`. Fixed text is one token."""
+    """Train BPE on so many reading tasks and novice episodes, within `PIECES`. Fixed text is one
+    token.
+    """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -112,10 +115,10 @@ def build_tokenizer(examples: int = TOKENIZER_EXAMPLES) -> Any:
 
 
 def _texts(examples: int) -> Iterator[str]:
-    """What the tokenizer is trained on: drills, novices' episodes, and the values of calls."""
+    """What the tokenizer is trained on: reading tasks, episodes of the novice, values of calls."""
     for index in range(examples):
         yield from (*REMEDIES, *TEAMS, *SEVERITIES)
-        for messages in (drill(index), novice_episode(index)):
+        for messages in (sft_task(index), novice_episode(index)):
             yield from (message["content"] for message in messages[1:])
 
 
@@ -131,7 +134,7 @@ def _fixed_pieces(tokenizer: Any) -> list[str]:
     schemas, after = schemas.split("\n</tools>")
     pieces = [
         SYSTEM_PROMPT,
-        DRILL_PROMPT,
+        READING_PROMPT,
         before + "<tools>\n",
         *schemas.split("\n"),
         "\n</tools>" + after.removesuffix("<|im_end|>\n"),
@@ -194,7 +197,7 @@ def build_base(
     Args:
         seed: of initialisation and batch order.
         hidden, layers: the model's width (dimensions per token) and depth.
-        drills, novices: how many to learn from, each read once.
+        drills, novices: how many reading tasks and episodes to learn from, each read once.
     """
     import torch
 
@@ -206,7 +209,7 @@ def build_base(
         "hidden": hidden,
         "layers": layers,
         "examples": _digest(
-            messages for i in range(DIGESTED) for messages in (drill(i), novice_episode(i))
+            messages for i in range(DIGESTED) for messages in (sft_task(i), novice_episode(i))
         ),
     }
 
@@ -215,7 +218,7 @@ def build_base(
         tokenizer = build_tokenizer()
         model = new_model(tokenizer, hidden, layers)
         model.config.path_names = NAMING
-        reading = _conversations(drill, drills, tokenizer)
+        reading = _conversations(sft_task, drills, tokenizer)
         triage = _conversations(novice_episode, novices, tokenizer, tool_schemas())
         _imitate(model, reading, seed, LEARNING_RATE, "drills", log)
         _imitate(model, triage, seed, LEARNING_RATE, "novice", log)
@@ -228,7 +231,7 @@ def build_expert(
     folder: str | Path,
     base: str | Path,
     seed: int = 0,
-    shown: int = 1500,
+    imitated: int = 1500,
     own: int = 16_000,
     dialects: int = 8_000,
     greedy: int = 6_000,
@@ -237,9 +240,9 @@ def build_expert(
     is returned as it is. `ValueError` if its settings differ, or if `base` holds no model.
 
     Args:
-        shown: how many of the expert's own episodes it imitates first.
+        imitated: how many of the expert's own episodes it imitates first.
         own: how many episodes it then plays itself, corrected by the expert (see `distillation`).
-        dialects: how many more, which it reads in dialects (see `drills.DialectSession`).
+        dialects: how many more, with lexical augmentation (see `sft_tasks.AugmentedSession`).
         greedy: how many more, which it also plays greedily: where it is unsure, greedy play repeats
             itself, and sampling does not.
     """
@@ -250,7 +253,7 @@ def build_expert(
     settings = {
         "base": weights,
         "seed": seed,
-        "shown": shown,
+        "shown": imitated,
         "own": own,
         "dialects": dialects,
         "greedy": greedy,
@@ -261,13 +264,13 @@ def build_expert(
     def make(log: Log) -> Made:
         model, tokenizer = load_language_model(base)
         model.float()  # a GPU loads it in half precision, which is too coarse for training
-        examples = _conversations(expert_episode, shown, tokenizer, tool_schemas())
+        examples = _conversations(expert_episode, imitated, tokenizer, tool_schemas())
         _imitate(model, examples, seed, EXPERT_RATE, "expert", log)
-        first = shown
+        first = imitated
         for lesson in (
             Lesson("own", own, NoisySession, temperature=1.0),
-            Lesson("dialects", dialects, DialectSession, temperature=1.0),
-            Lesson("greedy", greedy, DialectSession, temperature=0.0),
+            Lesson("dialects", dialects, AugmentedSession, temperature=1.0),
+            Lesson("greedy", greedy, AugmentedSession, temperature=0.0),
         ):
             together = own_examples(model, tokenizer, lesson, first, seed)
             steps = math.ceil(lesson.episodes / BATCH)
@@ -283,7 +286,7 @@ def _conversations(
 ) -> list[Example]:
     """The first `count` conversations of a kind, made on all cores, in tokens."""
     made = Parallel(n_jobs=-1)(delayed(make)(i) for i in range(count))
-    return [encode(tokenizer, one, tools) for one in made]
+    return [encode(tokenizer, conversation, tools) for conversation in made]
 
 
 def _imitate(
@@ -322,10 +325,10 @@ def _is_finished(folder: Path, settings: dict[str, Any]) -> bool:
     """Whether the folder holds a finished model; `ValueError` for one with other settings."""
     if not (folder / "base.json").exists():
         return False
-    found = json.loads((folder / "base.json").read_text())["settings"]
-    if found != settings:
+    existing = json.loads((folder / "base.json").read_text())["settings"]
+    if existing != settings:
         raise ValueError(
-            f"{folder} holds a base built with {found}, not {settings}; choose another folder"
+            f"{folder} holds a base built with {existing}, not {settings}; choose another folder"
         )
     return True
 

@@ -1,5 +1,5 @@
-"""Help for a notebook that trains on a borrowed GPU: choose the preset, the run's folder and the
-faster precision, run commands, and keep within the hours (`Budget`).
+"""Help for a notebook that trains on a borrowed GPU: choose the preset and the run's folder, run
+commands, and keep within the hours (`Budget`).
 
 Training and evaluation run in processes of their own (`command`). Unsloth changes classes of
 `transformers` in the process that imports it, memory is surely freed only when a process ends, and
@@ -7,34 +7,18 @@ a notebook that is restarted must not leave a trainer behind.
 """
 
 import importlib.metadata
-import json
 import math
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pandas as pd
 from huggingface_hub import get_token
 
 from ..bench.run_evaluation import count_incidents, incidents_played
-from ..bench.runs import (
-    dying_with_this,
-    find_gpu,
-    last_step,
-    out_of_memory,
-    settings_of,
-    write_text,
-)
-from .cost import GIB, PROMPT, T4, known_model
-from .grpo import load_to_train
-from .settings import TrainingConfig
+from ..bench.runs import dying_with_this, find_gpu, last_step, settings_of
 
 PROFILES = {"cpu": "novice", "t4": "recommended"}  # to their presets; `auto` looks for a GPU
 DRIVE = Path("/content/drive/MyDrive")
@@ -46,24 +30,17 @@ EVALUATED = 0.2  # share of the remaining hours for the play before training
 AGAIN, LOADING = 1.25, 0.05  # the play after training: so many times as long, and hours to load
 FINISH = 0.1  # hours for figures, card and a first log to triage
 
-DECODED = 64  # tokens whose decoding is timed
-HALF = 0.5  # of a GPU's memory, at most, for weights; a step's episodes need about as much
-SPARE = 0.5  # GiB for AdamW, which decoding does not need
-
 
 # -- the machine and the run's place ---------------------------------------------------------------
 
 
-def check_profile(profile: str) -> None:
-    """Raise `ValueError` unless the profile is `auto` or one of `PROFILES`."""
+def choose_preset(profile: str, preset: str = "") -> str:
+    """Return `preset` if it is given, else the preset of the profile, which is `auto` or one of
+    `PROFILES`; `ValueError` for another.
+    """
     if profile not in ("auto", *PROFILES):
         known = ", ".join(("auto", *PROFILES))
         raise ValueError(f"unknown profile {profile!r}; choose one of {known}")
-
-
-def choose_preset(profile: str, preset: str = "") -> str:
-    """Return `preset` if it is given, else the preset of the profile."""
-    check_profile(profile)
     if profile == "auto":
         profile = "cpu" if find_gpu() is None else "t4"
     return preset or PROFILES[profile]
@@ -165,85 +142,5 @@ class Budget:
 def outcome(run: Path, evaluation: pd.DataFrame) -> str:
     """A sentence on how many steps and incidents a run's results are based on."""
     last, steps = last_step(run)["step"], settings_of(run)["steps"]
-    return (
-        f"After {last} of {steps} steps, on {count_incidents(evaluation)} incidents of each task."
-    )
-
-
-# -- 4 bit or 16 -----------------------------------------------------------------------------------
-
-
-class Decoding(NamedTuple):
-    """What it takes a base to write all episodes of a step at once: seconds of a decode step, and
-    GiB at the peak with episodes of full length. Both are infinite if memory does not suffice.
-    """
-
-    in_4bit: bool
-    seconds: float = math.inf
-    gib: float = math.inf
-
-    @property
-    def bits(self) -> str:
-        return "4 bit" if self.in_4bit else "16 bit"
-
-
-def apart(function: Callable[..., Any], *arguments: Any) -> Any:
-    """A function's result, computed in a process of its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
-
-
-def measure_decoding(config: TrainingConfig) -> Decoding:
-    """Measure a base, loaded as for training. The process must do nothing else."""
-    import torch
-
-    def write(length: int, tokens: int) -> float:
-        ids = torch.full((config.episodes, length), 1000, device=model.device)
-        plain = {"attention_mask": torch.ones_like(ids), "do_sample": False}
-        began = time.perf_counter()
-        with torch.no_grad():
-            model.generate(input_ids=ids, max_new_tokens=tokens, min_new_tokens=tokens, **plain)
-        return time.perf_counter() - began
-
-    try:
-        model, _ = load_to_train(config)
-        write(PROMPT, 2)  # compiles, before anything is timed
-        seconds = (write(PROMPT, 1 + DECODED) - write(PROMPT, 1)) / DECODED
-        write(PROMPT + config.completion_tokens, 1)
-    except RuntimeError as error:
-        if not out_of_memory(error):
-            raise
-        return Decoding(config.load_in_4bit)
-    free, whole = torch.cuda.mem_get_info() if torch.cuda.is_available() else (0, 0)
-    return Decoding(config.load_in_4bit, seconds, (whole - free) / GIB)
-
-
-def choose_base(run: Path, config: TrainingConfig) -> Decoding | None:
-    """Measure in which precision, 4 bit or 16, a run's base writes faster, of those that fit a T4.
-    4 bit takes less memory, but computes 16 bit again at every decode step. The choice is kept in
-    the run's folder for later sessions; None without a GPU.
-    """
-    path = run / "decoding.json"
-    if path.exists():
-        return Decoding(*json.loads(path.read_text()))
-    if find_gpu() is None:
-        return None
-    gib, tried = known_model(config.model).weights * 2 / GIB, [config.load_in_4bit]
-    if config.load_in_4bit and gib > HALF * T4.gib:
-        print(f"16 bit: the weights alone take {gib:.1f} of {T4.gib} GiB, so it is not tried")
-    elif config.load_in_4bit:
-        tried.append(False)
-    found = []
-    for in_4bit in tried:
-        one = apart(measure_decoding, replace(config, load_in_4bit=in_4bit))
-        print(
-            f"{one.bits}: {1000 * one.seconds:.0f} ms a decode step, {one.gib:.1f} GiB at the peak"
-        )
-        found.append(one)
-    fitting = [one for one in found if one.gib + SPARE <= T4.gib]
-    chosen = min(fitting, key=lambda one: one.seconds, default=found[0])
-    why = "the faster that fits" if fitting else "though it may need more than"
-    print(f"the run takes {chosen.bits}, {why} {T4.gib} GiB")
-    run.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps(chosen))
-    return chosen
+    count = count_incidents(evaluation)
+    return f"After {last} of {steps} steps, on {count} incidents of each task."

@@ -7,12 +7,13 @@ first one that it wrote differently, that one included. Several answers in a tur
 by one.
 
 The expert knows how incidents are drawn, but never reads an incident's truth. It reads every log
-line unchanged; the model reads some with words missing or made up (`drills.NoisySession` and
-`drills.DialectSession`).
+line unchanged; the model reads some with words missing or made up (`sft_tasks.NoisySession` and
+`sft_tasks.AugmentedSession`).
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby, takewhile
 from operator import itemgetter
 from random import Random
@@ -28,8 +29,8 @@ from ..language_models.language_models import Conversation, LanguageModelPolicy
 from ..reference.belief import WORTHWHILE, Lookahead, answer_actions
 from ..reference.posterior import Posterior
 from ..reference.prior import prior_of
-from .drills import EPISODE_SHARES, EXPERT_INDEX, draw_task, open_varied
 from .settings import TrainingConfig
+from .sft_tasks import EPISODE_SHARES, EXPERT_INDEX, draw_task, open_varied
 from .supervised import Example, batches
 
 SOFTNESS = 0.01  # difference in expected score at which a question weighs 1/e of the best
@@ -110,15 +111,18 @@ def own_examples(
                 delayed(advise)(task, at, _questions(session))
                 for (task, at), session in zip(rows, sessions, strict=True)
             )
-            together = zip(played, sessions, advice, strict=True)
-            yield from batches([_example(policy, *one) for one in together], random)
+            examples = map(partial(_example, policy), played, sessions, advice)
+            yield from batches(list(examples), random)
 
 
 def _questions(session: ToolSession) -> list[str]:
     """The services that were asked for logs before anything else was done."""
-    actions = (action for action, _ in session.episode.history)
-    asked = takewhile(lambda one: one is not None and one.type == "request_more_logs", actions)
-    return [action.args[0] for action in asked if action]
+    services = []
+    for action, _ in session.episode.history:
+        if action is None or action.type != "request_more_logs":
+            break
+        services.append(action.args[0])
+    return services
 
 
 def _example(
@@ -134,18 +138,18 @@ def _example(
     def spelled(turn: Turn) -> Option:
         """A turn in tokens, with the names that the model reads."""
         actions, weight = turn
-        calls = [(one.type, [names.get(arg, arg) for arg in one.args]) for one in actions]
+        calls = [(action.type, [names.get(arg, arg) for arg in action.args]) for action in actions]
         return [grammar.call_ids(*call) for call in calls], weight
 
-    messages = iter([one for one in conversation.messages if one["role"] == "assistant"])
+    messages = (turn for turn in conversation.messages if turn["role"] == "assistant")
     targets: list[Target] = []
     at, done = len(conversation.prompt), 0  # tokens and calls before the turn
     for own, run in groupby(zip(conversation.own, conversation.ids, strict=True), itemgetter(0)):
         ids = [token for _, token in run]
         if own:
             if done < len(advice):
-                found = compare(ids, [spelled(turn) for turn in advice[done]], grammar)
-                targets += [(at + place, token, weight) for place, token, weight in found]
+                wanted = compare(ids, [spelled(turn) for turn in advice[done]], grammar)
+                targets += [(at + place, token, weight) for place, token, weight in wanted]
             done += len(next(messages).get("tool_calls") or ())
         at += len(ids)
     own_tokens = [False] * len(conversation.prompt) + conversation.own
@@ -186,7 +190,7 @@ def _of_questions(turn: list[int], options: list[Option], end: int) -> list[Targ
         chances: dict[int, float] = {}
         for ids, weight in left:
             chances[ids[place]] = chances.get(ids[place], 0.0) + weight / total
-        targets += [(place, one, chance) for one, chance in chances.items() if chance > LEAST]
+        targets += [(place, choice, part) for choice, part in chances.items() if part > LEAST]
         left = [(ids, weight) for ids, weight in left if ids[place] == token and weight > TINY]
         if not left or token == end:
             break

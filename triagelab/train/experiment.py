@@ -18,7 +18,7 @@ from ..bench.run_evaluation import (
     evaluate_splits,
 )
 from ..bench.runs import read_jsonl
-from ..language_models.loading import located
+from ..language_models.loading import resolve_model
 from .base_model import build_base, build_expert
 
 
@@ -32,7 +32,7 @@ def base_for(preset: str, track: Path, base: str = "auto", **options: Any) -> st
     """
     built = (track.parent / "novice" if preset == "expert" else track) / "base"
     if base == "auto" and not (built / "base.json").exists():
-        name, start = "base", located("base")
+        name, start = "base", resolve_model("base")
     else:
         name = str(built if base in ("auto", "built") else base)
         start = build_base(name, **options)

@@ -47,8 +47,8 @@ from ..bench.runs import (
     step_of,
 )
 from ..language_models import loading
-from .drills import open_varied
 from .settings import TrainingConfig, incident_rows
+from .sft_tasks import open_varied
 
 FULL = 10 * 2**20  # bytes; with fewer free, a failed write means that the disk is full
 LONGEST = 4096  # tokens of a whole conversation, more than an opening and `completion_tokens`
@@ -79,12 +79,8 @@ def train(
             or the model, machine or tracker cannot be used.
         ConnectionError: when the server does not answer.
     """
-    if config.varied and open_episode is not None:
-        raise ValueError("varied incidents are made in this process; do without a server")
     deadline = time.perf_counter() + 3600 * hours
-    check_route(config)
-    if track and find_spec(track) is None:
-        raise ValueError(f"the tracker {track!r:.60} is not installed; run `pip install {track}`")
+    _check_route_and_tracker(config, open_episode, track)
     folder = Path(folder)
     settings = run_settings(config, folder)
     if (folder / "config.json").exists():
@@ -92,7 +88,7 @@ def train(
     last, reached = last_step(folder), last_checkpoint(folder)
     if (folder / "model").exists() and (reached is None or last["step"] == config.steps):
         return folder / "model"
-    with locked(folder), _told(config, folder):
+    with locked(folder), _advice_when_full(config, folder):
         if until is not None and reached is not None and until <= step_of(reached):
             return folder
         if reached is not None and last.get("seconds", 0.0) > 3600 * hours * last["step"]:
@@ -103,33 +99,13 @@ def train(
         shutil.rmtree(folder / "model", ignore_errors=True)  # trained for fewer steps
 
         # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
-        from datasets import Dataset
-        from transformers.trainer_callback import PrinterCallback
-
-        from .loop import KeptTrainer
         from .supervised import warm_up
-        from .trainer import EpisodeRecorder, IncidentTrainer, MetricsLog, grpo_arguments
+        from .trainer import MetricsLog
 
-        dataset = Dataset.from_list(incident_rows(config))
-        names = names_for(model.config.to_dict())  # by which the model knows services
         if config.warm_up and checkpoint is None:
             warm_up(model, tokenizer, config, folder)
-        # TRL warns that `environment_factory` may change; it is pinned.
-        os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
-        opened = open_episode or (open_varied if config.varied else open_incident)
         metrics = MetricsLog(folder, config.steps, progress, until, deadline)
-        trainer = (KeptTrainer if config.loop == "kept" else IncidentTrainer)(
-            model=model,
-            args=grpo_arguments(config, folder, track),
-            processing_class=tokenizer,
-            train_dataset=dataset,
-            environment_factory=partial(TriageTools, opened, names),
-            reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
-            callbacks=[metrics],
-        )
-        # TRL's constructor takes no setting of ours.
-        trainer.credit, trainer.constrained = config.credit, config.constrained
-        trainer.remove_callback(PrinterCallback)
+        trainer = _make_trainer(config, folder, model, tokenizer, open_episode, metrics, track)
         if progress:
             print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")
         try:
@@ -144,8 +120,53 @@ def train(
         return (folder / "model.partial").rename(folder / "model")
 
 
+def _check_route_and_tracker(
+    config: TrainingConfig, open_episode: OpenEpisode | None, track: str
+) -> None:
+    if config.varied and open_episode is not None:
+        raise ValueError("varied incidents are made in this process; do without a server")
+    check_route(config)
+    if track and find_spec(track) is None:
+        raise ValueError(f"the tracker {track!r:.60} is not installed; run `pip install {track}`")
+
+
+def _make_trainer(
+    config: TrainingConfig,
+    folder: Path,
+    model: Any,
+    tokenizer: Any,
+    open_episode: OpenEpisode | None,
+    metrics: Any,
+    track: str,
+) -> Any:
+    """TRL's trainer with our loop or its own, which plays incidents and logs to `metrics`."""
+    from datasets import Dataset
+    from transformers.trainer_callback import PrinterCallback
+
+    from .loop import KeptTrainer
+    from .trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
+
+    # TRL warns that `environment_factory` may change; it is pinned.
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    names = names_for(model.config.to_dict())  # by which the model knows services
+    opened = open_episode or (open_varied if config.varied else open_incident)
+    trainer = (KeptTrainer if config.loop == "kept" else IncidentTrainer)(
+        model=model,
+        args=grpo_arguments(config, folder, track),
+        processing_class=tokenizer,
+        train_dataset=Dataset.from_list(incident_rows(config)),
+        environment_factory=partial(TriageTools, opened, names),
+        reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
+        callbacks=[metrics],
+    )
+    # TRL's constructor takes no setting of ours.
+    trainer.credit, trainer.constrained = config.credit, config.constrained
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
 @contextmanager
-def _told(config: TrainingConfig, folder: Path) -> Iterator[None]:
+def _advice_when_full(config: TrainingConfig, folder: Path) -> Iterator[None]:
     """Say what to do when the GPU's memory or the disk is full."""
     try:
         yield
@@ -167,7 +188,7 @@ def run_settings(config: TrainingConfig, folder: Path) -> dict[str, Any]:
     """The settings in `config.json`. A model in a folder is identified by its weights, and its path
     is relative to the run, so that both can move together.
     """
-    settings, source = asdict(config), Path(loading.located(config.model))
+    settings, source = asdict(config), Path(loading.resolve_model(config.model))
     if source.is_dir():
         settings["weights"] = loading.weights_digest(source)
     if Path(config.model).is_dir():
@@ -223,9 +244,9 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
         except ImportError as error:
             raise ValueError(f"no unsloth here ({error}); install requirements-gpu.txt") from error
 
-        place = loading.located(config.model)
+        place = loading.resolve_model(config.model)
         name = loading.quantised_name(place) if config.load_in_4bit else str(place)
-        with loading.explained(name):
+        with loading.friendly_errors(name):
             model, tokenizer = FastLanguageModel.from_pretrained(
                 name,
                 max_seq_length=LONGEST,
@@ -240,7 +261,7 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
             model, **adapter, use_gradient_checkpointing="unsloth", random_state=config.seed
         )
         return model, loading.with_tool_calls(tokenizer)
-    begun = Path(loading.located(config.model))
+    begun = Path(loading.resolve_model(config.model))
     if (begun / "adapter_config.json").exists():  # it is trained further
         base, _ = loading.base_of(begun)
         return loading.load_language_model(base, config.load_in_4bit, begun, trainable=True)

@@ -26,9 +26,10 @@ from logtriage.world.tasks import TASKS
 from ..bench.rollouts import TUNING_INDEX
 from ..bench.runs import environment_record, locked, write_text
 from ..language_models.language_models import LanguageModelPolicy
-from .drills import drill, expert_episode, novice_episode
 from .grpo import load_to_train
 from .settings import TrainingConfig
+from .sft_tasks import expert_episode, novice_episode
+from .sft_tasks import sft_task as drill
 from .supervised import Example, encode
 
 RATE = 1e-3  # of AdamW; as usual for adapters of this rank, which see few examples
@@ -231,7 +232,7 @@ def build_imitated(
     with its tokenizer, `base.json` (settings, log, machine, seconds) and `state.pt`, to go on from.
 
     Args:
-        model: see `located`.
+        model: see `resolve_model`.
         seed: of the adapter's first weights and of the order of examples.
         examples: how many to learn from, rounded up to whole pools, by an earlier call too; None
             goes on until two evaluations differ by less than `ENOUGH`.

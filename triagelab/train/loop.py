@@ -1,5 +1,5 @@
-"""TRL's training loop without its repeated work, and with credit for each answer. It is for models
-whose keys and values we keep.
+"""TRL's training loop without its repeated work, and with an advantage for each component of the
+score. It is for models whose keys and values we keep.
 
 TRL reads the whole conversation again at each turn, and a group's prompt again for each episode. It
 pads every episode of a step to the longest, and reads episodes again whose advantage is 0.
@@ -7,10 +7,11 @@ pads every episode of a step to the longest, and reads episodes again whose adva
 generates with its own kernels and keeps TRL's loop (`trainer.IncidentTrainer`). Both classes
 override private methods of TRL, which is pinned.
 
-**Credit.** With the credit `episode`, TRL's own, every token of an episode has the same advantage:
-the episode's reward less the mean of its group. So a right root cause also praises a wrong
-severity. But the score is a sum of parts, and apart from gate, speed and costs one answer does not
-change what another is worth. With the credit `part`, each answer therefore gets its own:
+**Per-component advantages.** With the credit `episode`, TRL's own, every token of an episode has
+the same advantage: the episode's reward less the mean of its group. So a right root cause also
+praises a wrong severity. But the score is a sum of components, and apart from gate, speed and costs
+an answer does not change what another is worth. With the credit `part`, each answer therefore has
+its own advantage:
 
 | what the model writes | what it is credited with |
 |---|---|
@@ -28,7 +29,7 @@ reward alone; otherwise never answering would look just as good.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -57,8 +58,8 @@ class Advantages(NamedTuple):
     outside: float  # of all other tokens
 
 
-def credits(score: Score, reward: float, ignored: bool = False) -> dict[str, float]:
-    """The credit that an episode gives each kind of call, by action type; `WHOLE` for all others.
+def component_rewards(score: Score, reward: float, ignored: bool = False) -> dict[str, float]:
+    """The reward of each kind of call of an episode, by action type; `WHOLE` for all others.
 
     `reward` includes the costs of malformed calls. `ignored` says that the episode was closed by
     `ignore`; what the gate took for that is not charged to the team.
@@ -81,7 +82,7 @@ def group_advantages(sessions: Sequence[ToolSession]) -> list[Advantages]:
     values: dict[str, list[float]] = defaultdict(list)
     for session in sessions:
         score, closed_by = final_score(session.episode), session.episode.record.closed_by
-        gives = credits(score, session.reward(), ignored=closed_by == "ignore")
+        gives = component_rewards(score, session.reward(), ignored=closed_by == "ignore")
         kinds: list[str] = []  # of each call: only a first answer is credited with its part
         for step in session.episode.history:
             kind = step.action.type if step.action else WHOLE
@@ -118,19 +119,19 @@ class KeptTrainer(IncidentTrainer):
         self.model.eval()
         conversations = policy.converse(sessions)
         if self.credit == "part":
-            self._calls = [calls_of_tokens(one, self.processing_class) for one in conversations]
-        self._allowed = [one.allowed for one in conversations]
+            self._calls = [calls_of_tokens(talk, self.processing_class) for talk in conversations]
+        self._allowed = [talk.allowed for talk in conversations]
         self.model.train()
-        written = [sum(one.own) for one in conversations]
-        read = sum(len(one.prompt) for one in conversations)
+        written = [sum(talk.own) for talk in conversations]
+        read = sum(len(talk.prompt) for talk in conversations)
         self.state.num_input_tokens_seen += read + sum(written)
         self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
         self._metrics["train"]["completions/mean_length"].append(sum(written) / len(written))
         return (
-            [one.prompt for one in conversations],
-            [one.ids for one in conversations],
-            [list(map(int, one.own)) for one in conversations],
-            [one.messages[2:] for one in conversations],
+            [talk.prompt for talk in conversations],
+            [talk.ids for talk in conversations],
+            [list(map(int, talk.own)) for talk in conversations],
+            [talk.messages[2:] for talk in conversations],
             None,
             {},
             None,
@@ -140,13 +141,13 @@ class KeptTrainer(IncidentTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output = super()._generate_and_score_completions(inputs)
         if self.credit == "part":
-            table = self._advantages_by_part(output["completion_ids"].shape[1])
+            table = self._component_advantages(output["completion_ids"].shape[1])
             output["advantages"] = table.to(output["completion_ids"].device)
         # TRL shuffles the episodes, so each keeps its number, to find its `_allowed`.
         output["episode"] = torch.arange(len(output["completion_ids"]))
         return output
 
-    def _advantages_by_part(self, width: int) -> torch.Tensor:
+    def _component_advantages(self, width: int) -> torch.Tensor:
         """Advantages of a step's tokens, (episodes, width), by the call that they belong to."""
         table = torch.zeros(len(self._calls), width)
         for start in range(0, len(self._calls), self.num_generations):
@@ -220,7 +221,7 @@ class KeptTrainer(IncidentTrainer):
             logits = inner.get_output_embeddings()(hidden[own])
             if self.constrained:
                 written = [self._allowed[self._episode[row]] for row in rows.tolist()]
-                logits = masked(logits, [ids for one in written for ids in one])
+                logits = masked(logits, list(chain.from_iterable(written)))
             logps, entropies = selective_log_softmax_and_entropy(
                 logits,
                 input_ids[rows, width : until + 1][own],
@@ -251,7 +252,7 @@ def calls_of_tokens(conversation: Conversation, tokenizer: Any) -> list[int | No
     None. Calls are numbered as in the history, where an unreadable message counts as a call.
     """
     calls: list[int | None] = []
-    messages = iter([one for one in conversation.messages if one["role"] == "assistant"])
+    messages = (turn for turn in conversation.messages if turn["role"] == "assistant")
     made = 0
     for own, run in groupby(zip(conversation.own, conversation.ids, strict=True), itemgetter(0)):
         ids = [token for _, token in run]

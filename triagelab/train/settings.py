@@ -13,7 +13,7 @@ from logtriage.world.tasks import TASKS, check_task, check_tasks
 
 from ..real.real_episode import MAX_STEPS
 from ..realistic.production_episode import PRODUCTION
-from .drills import DRILL_INDEX
+from .sft_tasks import SFT_TASK_INDEX
 
 SHARES = {"single_crash": 0.35, "cascading_failure": 0.2, "silent_degradation": 0.45}
 MOST_TOGETHER = 48  # most episodes of a step that `deal` makes: all are generated at once
@@ -56,7 +56,7 @@ class TrainingConfig:
     # Each incident's task is drawn by these shares, or tasks come in turn, in equal shares.
     deal: Literal["drawn", "in_turn"] = "drawn"
     warm_up: Natural = 0  # episodes of `trace` that an adapter imitates before GRPO
-    # Vary the call graph, wording or both of three in five incidents (see `drills.open_varied`).
+    # Vary the call graph, wording or both of three in five incidents (see `sft_tasks.open_varied`).
     varied: bool = False
     save_every: Count = 40  # steps between checkpoints
     keep_checkpoints: Natural = 0  # how many of the newest are kept; 0 for all
@@ -72,7 +72,19 @@ class TrainingConfig:
         return self.episodes // self.micro_batches
 
     @property
-    def most_steps(self) -> int:
+    def incidents_in_all(self) -> int:
+        """Incidents of the whole run, all different."""
+        return self.steps * self.incidents
+
+    @property
+    def first_index(self) -> int:
+        """The first incident of this seed's own slice of `train`. Slices of a run's length lie one
+        after another, so seeds share no incident if they have the same `steps` and `incidents`.
+        """
+        return self.seed * self.incidents_in_all
+
+    @property
+    def most_turns(self) -> int:
         """Most steps of an episode, and so its most turns."""
         if PRODUCTION in self.shares:
             return MAX_STEPS
@@ -84,11 +96,11 @@ class TrainingConfig:
                 f"micro_batches must divide incidents x group = {self.episodes}, got "
                 f"{self.micro_batches}"
             )
-        # Every seed has its own slice of `train`, below the drills' (see `incident_rows`).
-        most_seeds = DRILL_INDEX // (self.steps * self.incidents)
+        # All slices of seeds lie below the SFT tasks'.
+        most_seeds = SFT_TASK_INDEX // self.incidents_in_all
         if self.seed >= most_seeds:
             raise ValueError(
-                f"seed {self.seed} would reach the incidents of the base model's drills; with "
+                f"seed {self.seed} would reach the incidents of the base model's SFT tasks; with "
                 f"{self.steps} steps of {self.incidents} incidents the highest is {most_seeds - 1}"
             )
         if PRODUCTION not in self.shares:
@@ -119,9 +131,9 @@ class TrainingConfig:
 
 def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
     """The run's dataset: one row per incident, all different, in the order of training."""
-    tasks, count = list(config.shares), config.steps * config.incidents
+    tasks, count = list(config.shares), config.incidents_in_all
     # TRL appends what `TriageTools.reset` returns, the opening, to the last message.
-    prompt, first = opening_messages(""), config.seed * count
+    prompt = opening_messages("")
     if config.deal == "in_turn":
         dealt = [tasks[i % len(tasks)] for i in range(count)]
     else:
@@ -129,7 +141,7 @@ def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
         dealt = random.choices(tasks, list(config.shares.values()), k=count)
     return [
         {"prompt": prompt, "task": task, "split": "train", "index": index}
-        for index, task in enumerate(dealt, first)
+        for index, task in enumerate(dealt, config.first_index)
     ]
 
 
@@ -227,7 +239,7 @@ def make_config(preset: str, /, **changes: Any) -> TrainingConfig:
         most = TrainingConfig(**own).at_once
         config = TrainingConfig(**{**own, "micro_batches": 1, **changes})
     except ValidationError as error:
-        raise ValueError("; ".join(map(_told, error.errors()))) from None
+        raise ValueError("; ".join(map(_line, error.errors()))) from None
     if "micro_batches" in changes:
         return config
     parts = range(1, config.episodes + 1)
@@ -235,29 +247,39 @@ def make_config(preset: str, /, **changes: Any) -> TrainingConfig:
     return dataclasses.replace(config, micro_batches=fewest)
 
 
-def _told(error: Any) -> str:
+def _line(error: Any) -> str:
     """One of pydantic's errors, in a line."""
     if error["type"] == "value_error":  # of `__post_init__`
         return str(error["ctx"]["error"])
     return f"{'.'.join(map(str, error['loc']))}: {error['msg']}, got {error['input']!r:.60}"
 
 
-def asked_config(
-    preset: str, tasks: Sequence[str], episodes: int | None, /, **changes: Any
+def config_from_cli(
+    preset: str,
+    tasks: Sequence[str],
+    episodes: int | None,
+    most_steps: int | None,
+    /,
+    **settings: Any,
 ) -> TrainingConfig:
     """A preset with what a command asks for; None, or no tasks, keeps what the preset has.
 
     Args:
         tasks: names, or `all`, to be played in equal shares; or `production`.
-        episodes: of each task, dealt in turn in at most `steps` steps (see `deal`).
-        changes: other settings, by name.
+        episodes: of each task, dealt in turn (see `deal`), which decides on `steps`.
+        most_steps: most optimizer steps; those of the preset, or as `episodes` are dealt.
+        settings: other settings, by name.
     """
-    asked = {name: value for name, value in changes.items() if value is not None}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if episodes is not None and "steps" in settings:
+        raise ValueError("episodes decide on the steps; give --grpo-max-steps for the most of them")
     if tasks:
         names = tasks if PRODUCTION in tasks else check_tasks(tasks)
-        asked["shares"] = dict.fromkeys(names, 1.0)
+        settings["shares"] = dict.fromkeys(names, 1.0)
+    plain = make_config(preset, **settings)
     if episodes is not None:
-        plain = make_config(preset, **asked)
-        asked |= deal(episodes, len(plain.shares), plain.group, changes.get("steps"))
-        asked |= {"shares": dict.fromkeys(plain.shares, 1.0), "deal": "in_turn"}
-    return make_config(preset, **asked)
+        settings |= deal(episodes, len(plain.shares), plain.group, most_steps)
+        settings |= {"shares": dict.fromkeys(plain.shares, 1.0), "deal": "in_turn"}
+    elif most_steps is not None:
+        settings["steps"] = min(plain.steps, most_steps)
+    return make_config(preset, **settings)

@@ -17,8 +17,8 @@ from tqdm import tqdm
 from logtriage.play.conversation import Message
 from logtriage.play.tools import tool_schemas
 
-from .drills import trace_episode
 from .settings import TrainingConfig
+from .sft_tasks import trace_episode
 
 
 class Example(NamedTuple):
@@ -97,7 +97,7 @@ def _loss(model: Any, batch: list[Example], generator: Any) -> Any:
         if targets is None:
             targets = [(at, tokens[at], 1.0) for at, wrote in enumerate(own) if wrote]
         # Nothing stands before a conversation's first token to predict it from.
-        learned += [(row, *one) for one in sorted(read + targets) if one[0]]
+        learned += [(row, *target) for target in sorted(read + targets) if target[0]]
     row, place, token, weight = map(torch.tensor, zip(*learned, strict=True))
     # Sum the weights as a table: another order would change the last digits.
     table = torch.zeros(ids.shape).index_put((row, place), weight, accumulate=True)
@@ -141,7 +141,7 @@ def train_on(
     slower = {"lr": ADAM_SHARE * learning_rate, "betas": (0.9, 0.98), "weight_decay": 0.01}
     muon = torch.optim.Muon(within, lr=learning_rate, weight_decay=0.01)
     optimizers = [muon, torch.optim.AdamW(others, **slower)]
-    schedules = [torch.optim.lr_scheduler.LambdaLR(one, rate) for one in optimizers]
+    schedules = [torch.optim.lr_scheduler.LambdaLR(optimizer, rate) for optimizer in optimizers]
     for batch in tqdm(together, total=steps, desc=label, mininterval=5.0):
         model.train()
         loss = _loss(model, batch, generator)
@@ -150,8 +150,8 @@ def train_on(
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         # Muon rounds to bfloat16, which is 20 times as slow on a processor that cannot compute it.
         with patch.object(torch.Tensor, "bfloat16", torch.Tensor.float):
-            for one in (*optimizers, *schedules):
-                one.step()
+            for part in (*optimizers, *schedules):
+                part.step()
         step = schedules[0].last_epoch
         if step % 20 == 0:
             log.append({"phase": label, "step": step, "loss": loss.item()})
@@ -180,7 +180,7 @@ def warm_up(model: Any, tokenizer: Any, config: TrainingConfig, folder: Path) ->
         labels = [token if wrote else -100 for token, wrote in zip(ids, own, strict=True)]
         rows.append({"input_ids": ids, "labels": labels})
 
-    def one(batch: list[dict[str, list[int]]]) -> dict[str, Any]:
+    def collated(batch: list[dict[str, list[int]]]) -> dict[str, Any]:
         return {name: tensor([row[name] for row in batch]) for name in batch[0]}
 
     arguments = TrainingArguments(
@@ -198,7 +198,7 @@ def warm_up(model: Any, tokenizer: Any, config: TrainingConfig, folder: Path) ->
         remove_unused_columns=False,
         **precision(config),
     )
-    Trainer(model=model, args=arguments, train_dataset=rows, data_collator=one).train()
+    Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collated).train()
     # Renamed when whole, as a run's model is.
     model.save_pretrained(str(saved.with_suffix(".partial")))
     saved.with_suffix(".partial").rename(saved)

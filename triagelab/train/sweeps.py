@@ -1,4 +1,4 @@
-"""Sweeps: one notebook with many parameters and seeds, and a summary of what came out.
+"""Sweeps: one notebook with many parameters and seeds, and a summary of the results.
 
 A sweep is a YAML file (see docs/training.md). Every point is one execution of the notebook by
 papermill, in `runs/<sweep>/<row>/seed-<seed>/`; Dask runs many of them. A point is finished when
@@ -6,8 +6,8 @@ its `point.json` says so. That file is written after papermill has returned: the
 proves nothing, since a kernel may die in its last cell. The notebook itself must continue what an
 unfinished point has done. When all are finished, `summary-<sweep>/` holds
 `episodes.parquet` (training by step, and every held-out episode: `bench.score_tables.gather`),
-`summary.parquet` (a line per row and task: scores, gains, differences, with intervals), `seeds.png`
-(the same as a figure) and `sweep.json` (what was varied, when, at which commits).
+`summary.parquet` (one line per row and task: scores, gains, differences, with intervals),
+`seeds.png` (the same as a figure) and `sweep.json` (what was varied, when, at which commits).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import reprlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,21 +25,17 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from logtriage.world.tasks import check_split
 from logtriage.world.topology_file import UniqueKeys
 
 from ..bench.runs import dying_with_this, locked, record_of, write_text
-from .settings import make_config
 
 if TYPE_CHECKING:  # slow to import
     from distributed import Client
 
 ROW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._=,+-]*")
 GIVEN = ("folder", "seed")  # parameters that the sweep sets
-# What papermill calls the types of a notebook's parameters.
-TYPES = {"int": int, "float": float, "str": str, "bool": bool, "dict": dict, "list": list}
 LONGEST_ERROR = 600  # characters
 
 
@@ -65,10 +60,10 @@ class Point:
     def outcome(self) -> dict[str, Any]:
         """How its last execution with these parameters ended (`seconds` or `error`), or empty."""
         try:
-            found: dict[str, Any] = json.loads((self.folder / "point.json").read_text())
+            outcome: dict[str, Any] = json.loads((self.folder / "point.json").read_text())
         except (OSError, ValueError):
             return {}
-        return found if found["parameters"] == self.parameters else {}
+        return outcome if outcome["parameters"] == self.parameters else {}
 
     def state(self) -> str:
         """`finished`, `failed`, `running`, `interrupted` or `waiting`."""
@@ -111,40 +106,34 @@ class Sweep(NamedTuple):
 
 
 def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
-    """Read a sweep that is to run in `folder`, by default `runs/<its name>`, and check all that can
-    be checked without running it. `ValueError` for what cannot be run.
+    """Read a sweep that is to run in `folder`, by default `runs/<its name>`. `ValueError` for a
+    file that is no sweep, or names parameters that its notebook does not take.
     """
     path = Path(path)
     try:
-        file: SweepFile = _validated(SweepFile, yaml.load(path.read_text(), UniqueKeys))
-        notebook = (path.parent / file.notebook).resolve()
-        _check_names(file, notebook)
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not valid YAML: {error}") from None
-    except ValueError as error:
+        file = SweepFile.model_validate(yaml.load(path.read_text(), UniqueKeys))
+        _check(file, path.parent / file.notebook)
+    except ValidationError as error:
+        errors = (f"{'.'.join(map(str, line['loc']))}: {line['msg']}" for line in error.errors())
+        raise ValueError(f"{path}: {'; '.join(errors)}") from None
+    except (yaml.YAMLError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
-    known, points = _parameters_of(notebook), []
+    notebook = (path.parent / file.notebook).resolve()
     whole = (Path(folder) if folder is not None else Path("runs") / path.stem).resolve()
-    for seed, (row, own) in product(file.seeds, file.rows.items()):
-        asked = {**file.parameters, **(own or {})}
-        try:
-            _validated(known, asked)
-            if "changes" in known.model_fields:  # notebook 03
-                _check_training(seed, **asked)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}, row {row!r}: {error}") from None
+    points = []
+    for seed, (row, changes) in product(file.seeds, file.rows.items()):
+        parameters = {**file.parameters, **(changes or {}), "seed": seed}
         own_folder = whole / row.replace(" ", "-") / f"seed-{seed}"
-        points.append(Point(row, seed, notebook, own_folder, {**asked, "seed": seed}))
+        points.append(Point(row, seed, notebook, own_folder, parameters))
     return Sweep(path.stem, whole, file, points)
 
 
-def _check_names(file: SweepFile, notebook: Path) -> None:
-    for name in file.rows:
-        if not ROW_NAME.fullmatch(name):
-            raise ValueError(
-                f"{name!r} cannot name a row, which becomes a folder; use letters, digits, spaces "
-                "and ._=,+-"
-            )
+def _check(file: SweepFile, notebook: Path) -> None:
+    import papermill
+
+    unnamed = [name for name in file.rows if not ROW_NAME.fullmatch(name)]
+    if unnamed:
+        raise ValueError(f"{unnamed[0]!r} cannot name a row, which becomes a folder; rename it")
     for values in (file.seeds, [name.replace(" ", "-") for name in file.rows]):
         if len(set(values)) < len(values):
             raise ValueError(f"seeds or rows {values} are not all different; change one")
@@ -154,58 +143,18 @@ def _check_names(file: SweepFile, notebook: Path) -> None:
         )
     if not notebook.is_file():
         raise ValueError(f"there is no notebook {notebook}; name one relative to the file")
-
-
-def _validated(model: type[BaseModel], asked: Any) -> Any:
-    try:
-        return model.model_validate(asked)
-    except ValidationError as error:
-        errors = "; ".join(
-            f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}, got "
-            + reprlib.repr(one["input"])
-            for one in error.errors()
-        )
-        raise ValueError(f"{errors}; known are {', '.join(model.model_fields)}") from None
-
-
-def _parameters_of(notebook: Path) -> type[BaseModel]:
-    """A pydantic model of a notebook's parameters, without `GIVEN`."""
-    import papermill
-
-    found = papermill.inspect_notebook(str(notebook))
-    missing = [name for name in GIVEN if name not in found]
+    known = papermill.inspect_notebook(str(notebook))
+    missing = [name for name in GIVEN if name not in known]
     if missing:
         raise ValueError(
             f"{notebook.name} does not take {' and '.join(missing)}, which a sweep gives each "
             "point; add them to its cell of parameters"
         )
-    fields: dict[str, Any] = {
-        name: (TYPES.get(one["inferred_type_name"], Any), None)
-        for name, one in found.items()
-        if name not in GIVEN
-    }
-    strict = ConfigDict(extra="forbid", strict=True)
-    return create_model("Parameters", __config__=strict, **fields)
-
-
-def _check_training(
-    seed: int,
-    profile: str = "auto",
-    preset: str = "",
-    split: str = "test",
-    changes: dict[str, Any] | None = None,
-    **parameters: Any,
-) -> None:
-    """Raise `ValueError` or `TypeError` for settings that notebook 03 cannot train with."""
-    from .colab import check_profile
-
-    own = {name: parameters[name] for name in ("steps", "incidents") if parameters.get(name)}
-    twice = sorted({"steps", "incidents", "seed", "model"} & {*(changes or {})})
-    if twice:
-        raise ValueError(f"changes must not hold {twice[0]}, which the notebook sets")
-    check_profile(profile)
-    check_split(split)
-    make_config(preset or "novice", seed=seed, model="", **own, **(changes or {}))
+    for parameters in (file.parameters, *file.rows.values()):
+        unknown = [name for name in parameters or () if name not in known or name in GIVEN]
+        if unknown:
+            free = ", ".join(name for name in known if name not in GIVEN)
+            raise ValueError(f"{notebook.name} takes no {unknown[0]!r} from a sweep; it has {free}")
 
 
 # -- running ---------------------------------------------------------------------------------------
@@ -344,7 +293,7 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
         return []
     folder = sweep.folder / f"summary-{sweep.name}"
     folder.mkdir(exist_ok=True)
-    frame = gather([(one.row, one.seed, one.folder) for one in sweep.points])
+    frame = gather([(point.row, point.seed, point.folder) for point in sweep.points])
     table = score(frame, against=sweep.file.against)
     frame.to_parquet(folder / "episodes.parquet", index=False, compression="zstd")
     table.to_parquet(folder / "summary.parquet", index=False, compression="zstd")
@@ -352,7 +301,7 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
     record = {
         "name": sweep.name,
         **sweep.file.model_dump(),
-        "rows": {name: own or {} for name, own in sweep.file.rows.items()},
+        "rows": {name: changes or {} for name, changes in sweep.file.rows.items()},
         "finished": datetime.now(UTC).date().isoformat(),
         "commits": sorted({run["commit"] for run in runs if run["commit"]}),
         "machine": runs[0]["machine"],

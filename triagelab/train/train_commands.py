@@ -90,9 +90,10 @@ def train_command(
         list[str] | None, Option(help="Repeat it; or all, in equal shares; or production.")
     ] = None,
     episodes: Annotated[int | None, Option(min=2, help="Of each task, dealt in turn.")] = None,
-    steps: Annotated[
+    steps: Annotated[int | None, Option(min=1, help="Optimizer steps.")] = None,
+    most_steps: Annotated[
         int | None,
-        Option("--steps", "--grpo-max-steps", min=1, help="Optimizer steps, or the most of them."),
+        Option("--grpo-max-steps", min=1, help="The most of them, such as with --episodes."),
     ] = None,
     load_in_4bit: Annotated[
         bool | None, Option(help="Whether to quantise the frozen weights (NVIDIA GPUs).")
@@ -115,10 +116,10 @@ def train_command(
     an interrupted run.
     """
     from ..bench.runs import last_step
-    from ..language_models.loading import located
+    from ..language_models.loading import resolve_model
     from .grpo import on_this_machine, train
     from .publication import check_upload, publish_model
-    from .settings import asked_config
+    from .settings import config_from_cli
 
     if preset in BASES and model is None:
         raise ValueError(
@@ -127,7 +128,7 @@ def train_command(
         )
     changes = {"model": model, "load_in_4bit": load_in_4bit, "steps": steps, "seed": seed}
     changes |= map(_setting, settings or ())
-    config = asked_config(preset, task or [], episodes, **changes)
+    config = config_from_cli(preset, task or [], episodes, most_steps, **changes)
     config, warning = on_this_machine(config)
     run = folder or Path("runs") / preset / f"seed-{config.seed}"
     if push_to_hub:
@@ -147,7 +148,7 @@ def train_command(
     typer.echo(f"trained model in {made}")
     if push_to_hub:
         # no hub has a base in a folder
-        merged = bool(config.lora_rank) and Path(located(config.model)).is_dir()
+        merged = bool(config.lora_rank) and Path(resolve_model(config.model)).is_dir()
         typer.echo(f"published at {publish_model(run, push_to_hub, merged=merged)}")
 
 

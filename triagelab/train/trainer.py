@@ -5,6 +5,7 @@ overrides two private methods of TRL, which is pinned at 1.14.2; a test checks t
 """
 
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ from ..bench.rollouts import OF_THE_SCORE, result_row
 from ..bench.runs import last_step
 from .settings import TrainingConfig
 
+# In fp16 the first steps may be skipped, until the loss is scaled down; more in a row are a fault.
+MOST_NOT_FINITE = 5
 LOGGED = ("task", "index", *OF_THE_SCORE, "steps", "closed_by")  # columns of an episode's row
 
 
@@ -79,7 +82,7 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
         # The first counts a whole episode, tool answers included; the second one turn.
         "max_completion_length": config.completion_tokens,
         "generation_kwargs": {"max_new_tokens": config.turn_tokens},
-        "max_tool_calling_iterations": config.most_steps,
+        "max_tool_calling_iterations": config.most_turns,
         "reward_weights": [1.0],
         "logging_steps": 1,
         "report_to": [track] if track else [],  # by default to every tracker that is installed
@@ -94,10 +97,10 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
         **precision(config),
     }
     arguments = GRPOConfig(**asked)
-    found = {name: getattr(arguments, name) for name in asked}
-    found["scale_rewards"] = found["scale_rewards"] or "none"  # Unsloth writes False for it
-    if found != asked:
-        changed = {name: value for name, value in found.items() if value != asked[name]}
+    kept = {name: getattr(arguments, name) for name in asked}
+    kept["scale_rewards"] = kept["scale_rewards"] or "none"  # Unsloth writes False for it
+    if kept != asked:
+        changed = {name: value for name, value in kept.items() if value != asked[name]}
         raise RuntimeError(
             f"the trainer's settings were changed: {changed}; install the versions of trl and "
             "unsloth that requirements.txt and requirements-gpu.txt name"
@@ -190,9 +193,9 @@ class EpisodeRecorder:
         append(self.folder / "episodes.jsonl", rows)
         # The opening is in the prompt that TRL generates from, but not in the one given here.
         opening = {**prompts[0][-1], "content": sessions[0].opening}
-        shown: dict[str, Any] = {key: rows[0][key] for key in ("step", "task", "index", "score")}
-        shown["messages"] = [opening, *completions[0]]
-        append(self.folder / "completions.jsonl", [shown])
+        first: dict[str, Any] = {key: rows[0][key] for key in ("step", "task", "index", "score")}
+        first["messages"] = [opening, *completions[0]]
+        append(self.folder / "completions.jsonl", [first])
 
         values: dict[str, list[float]] = defaultdict(list)
         for row in rows:
@@ -226,6 +229,10 @@ class MetricsLog(TrainerCallback):
     """Writes a line of `metrics.jsonl` per step, and shows a bar if `progress`. It ends training,
     with a checkpoint, after step `until`, or when a step as long as the longest so far would not
     end by `deadline` (of `time.perf_counter`). `seconds` and `cpu_seconds` add up over attempts.
+
+    In fp16 a step whose gradients are not finite is skipped, and the loss may still look well. Each
+    such step is reported, and the `MOST_NOT_FINITE`th in a row raises `ValueError`; in other
+    precisions the first does.
     """
 
     def __init__(
@@ -233,6 +240,7 @@ class MetricsLog(TrainerCallback):
     ) -> None:
         self.folder, self.steps, self.progress = folder, steps, progress
         self.until, self.deadline, self.longest = until, deadline, 0.0
+        self.not_finite = 0  # steps in a row with gradients that are not finite
         self.bar: tqdm[Any] = tqdm(disable=True)  # until training begins
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -260,3 +268,20 @@ class MetricsLog(TrainerCallback):
         append(self.folder / "metrics.jsonl", [{"step": state.global_step, **taken, **logs}])
         self.bar.update(state.global_step - self.bar.n)
         self.bar.set_postfix(reward=f"{logs['reward']:.3f}", refresh=False)
+        if not math.isfinite(logs.get("grad_norm", 0.0)):
+            self._count_not_finite(state.global_step, args.fp16)
+        else:
+            self.not_finite = 0
+
+    def _count_not_finite(self, step: int, skipped: bool) -> None:
+        """Report a step that taught nothing. End training after several in a row, or at once if the
+        step was not `skipped`: then its gradients have spoiled the weights.
+        """
+        self.not_finite += 1
+        print(f"step {step}: its gradients are not finite, so it taught nothing", flush=True)
+        if self.not_finite == MOST_NOT_FINITE or not skipped:
+            raise ValueError(
+                f"the gradients of step {step} are not finite, in {self.not_finite} steps in a row,"
+                " so nothing is learned; try a lower learning_rate or, on a GPU without bf16,"
+                " another model or loader, in another folder"
+            )

@@ -53,8 +53,8 @@ def test_a_template_that_nobody_knows_is_played_through_text(unknown, tiny_base)
     policy = LanguageModelPolicy(model, tokenizer, name="x", turn_tokens=8, protocol=TEXT)
     played = [Episode.open("single_crash", "test", index) for index in range(2)]
     ends = list(policy.play_each(played))
-    assert all(one.episode.done and one.tokens.prompt > 0 for one in ends)
-    assert all(0 < one.tokens.completion <= 8 * MAX_TURNS for one in ends)
+    assert all(ended.episode.done and ended.tokens.prompt > 0 for ended in ends)
+    assert all(0 < ended.tokens.completion <= 8 * MAX_TURNS for ended in ends)
 
 
 def test_a_model_without_a_template_cannot_be_talked_to(tiny_base, tmp_path):

@@ -4,8 +4,15 @@ from random import Random
 
 import pytest
 import torch
-from gpu import qwen_tokenizer
-from transformers import LlamaConfig, LlamaForCausalLM
+from qwen_tokenizer import qwen_tokenizer
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma2Config,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    Qwen2Config,
+)
 
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
@@ -50,10 +57,10 @@ def test_kept_keys_and_values_predict_what_the_whole_conversation_read_anew_does
     for ids, mine in zip(conversations, own, strict=True):
         with torch.no_grad():
             logits = plain(torch.tensor([ids])).logits[0, :-1]
-        shown = torch.tensor(mine)[1:]
-        chosen = logits[shown].gather(1, torch.tensor(ids)[1:][shown, None])[:, 0]
+        written = torch.tensor(mine)[1:]
+        chosen = logits[written].gather(1, torch.tensor(ids)[1:][written, None])[:, 0]
         # the likeliest, but for rounding where two are as likely
-        assert torch.allclose(chosen, logits[shown].max(1).values, atol=1e-3)
+        assert torch.allclose(chosen, logits[written].max(1).values, atol=1e-3)
 
 
 @pytest.fixture(scope="module", params=["embedded", "qwen"])
@@ -86,8 +93,8 @@ def test_what_is_forced_is_read_in_one_pass_and_changes_no_token(
         torch.manual_seed(seed)
         draws = [Random(f"{seed} {i}") for i in range(10)] if streams else None
         passes.clear()
-        found = policy.converse(sessions(5), draws)
-        return [(one.ids, one.own, one.allowed) for one in found], len(passes), torch.rand(1)
+        talks = policy.converse(sessions(5), draws)
+        return [(talk.ids, talk.own, talk.allowed) for talk in talks], len(passes), torch.rand(1)
 
     def only_looks(self):
         if self.left:
@@ -120,17 +127,47 @@ def test_what_all_prompts_begin_with_is_read_once_and_changes_no_token(temperatu
     together = policy.converse(sessions(3), [Random(i) for i in range(6)])
     hook.remove()
     (first, shared), (rows, rest) = shapes[:2]
-    lengths = [len(one.prompt) for one in together]
+    lengths = [len(talk.prompt) for talk in together]
     assert first == 1 and rows == 6 and max(lengths) == shared + rest
     assert shared > 20 and min(lengths) < max(lengths)
-    for i, one in enumerate(together):
+    for i, talk in enumerate(together):
         (alone,) = policy.converse([sessions(3)[i]], [Random(i)])  # reads its prompt in one pass
-        assert alone.ids == one.ids
+        assert alone.ids == talk.ids
+
+
+SIZES = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2}
+SIZES |= {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+SIZES |= {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "initializer_range": 0.5}
+
+
+@pytest.mark.parametrize(
+    "config, named",
+    [
+        (MistralConfig(sliding_window=16, **SIZES), "sliding_window 16"),
+        (Gemma2Config(sliding_window=99_999, attn_logit_softcapping=2.0, **SIZES), "softcapping"),
+        (MistralConfig(sliding_window=None, **SIZES), ""),
+        (Qwen2Config(sliding_window=16, **SIZES), ""),  # which it says that it does not use
+    ],
+)
+def test_a_model_is_written_as_it_generates_or_refused(config, named):
+    # A tiny Mistral with a window of 16 wrote 7 of 8 tokens that were not its own.
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    prompt = [Random(0).randrange(3, 300) for _ in range(40)]
+    if named:
+        for play in (Writer, lambda *given: LanguageModelPolicy(given[0], None, name="x")):
+            with pytest.raises(ValueError, match=rf"{config.model_type} .*{named}.*--endpoint"):
+                play(model, 0.0, 8, 2)
+        return
+    turns = []
+    generated = model.generate(torch.tensor([prompt]), max_new_tokens=8, do_sample=False)
+    Writer(model, 0.0, 8, 2).write([prompt], lambda seat, turn: turns.append(turn))
+    assert turns == [generated[0, 40:].tolist()]
 
 
 def sampled(policy, batch, attempt=0):
     opened = [Episode.open("single_crash", "train", index) for index in range(6)]
-    return [list(one.messages) for one in policy.play_each(opened, batch, attempt)]
+    return [list(played.messages) for played in policy.play_each(opened, batch, attempt)]
 
 
 def test_what_is_sampled_depends_on_the_incident_and_the_attempt_and_not_on_the_batch(tiny_base):
@@ -164,12 +201,12 @@ def test_sampled_tokens_come_as_often_as_the_model_says(streams, tiny_base):
 def test_a_turn_is_cut_at_its_bound_and_a_conversation_at_its_own(tiny_base):
     model, tokenizer = load_language_model(tiny_base)
     cut = LanguageModelPolicy(model, tokenizer, name="tiny", turn_tokens=2)
-    for one in cut.converse(sessions(3)):
-        assert one.own == [True] * 2 and one.turns == 1  # two tokens are no call
+    for talk in cut.converse(sessions(3)):
+        assert talk.own == [True] * 2 and talk.turns == 1  # two tokens are no call
     # One that always asks, in place of a model: answers come until there is no room for the next.
     asks = LanguageModelPolicy(model, tokenizer, name="tiny", completion_tokens=200)
     message = {"role": "assistant", "content": "", "tool_calls": [tool_call(QUESTION)]}
     asks._chat.parse = lambda turn, prompt: message
-    for one in asks.converse(sessions(3)):
-        assert one.turns > 1 and len(one.ids) - asks.turn_tokens < 200
-        assert one.messages[-1]["role"] == "tool"  # the answer that found no room
+    for talk in asks.converse(sessions(3)):
+        assert talk.turns > 1 and len(talk.ids) - asks.turn_tokens < 200
+        assert talk.messages[-1]["role"] == "tool"  # the answer that found no room

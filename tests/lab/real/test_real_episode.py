@@ -20,13 +20,13 @@ def ask(service):
 
 def test_what_an_agent_reads_of_the_cases_never_changes():
     # Published results are of these texts.
-    shown = []
+    texts = []
     for source in SOURCES:
         for index in range(len(load_source(source).cases)):
             episode = real.RealEpisode.open(source, index)
-            shown.append(render(episode.opening, episode.incident.topology))
-            shown.append(render(episode.act(ask("all"))))
-    digest = hashlib.sha256("\n".join(shown).encode()).hexdigest()
+            texts.append(render(episode.opening, episode.incident.topology))
+            texts.append(render(episode.act(ask("all"))))
+    digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
     assert digest[:32] == "d05e3a6718eb6cf0269e4e2fe9c698e3"
 
 
@@ -47,7 +47,7 @@ def test_every_case_plays_to_its_end_and_hides_the_truth_until_then(source):
         assert right.score is None
         right.act(Action("resolve"))
         assert right.done and right.score.total == right.score.root_cause == right.score.gate == 1.0
-        wrong.act(blame(next(one for one in case.services if one != truth.root)))
+        wrong.act(blame(next(name for name in case.services if name != truth.root)))
         wrong.act(blame(truth.root))
         wrong.abandon()
         assert wrong.record.closed_by == "timeout" and wrong.score.total == 0.0
@@ -60,7 +60,7 @@ def test_a_question_about_a_service_shows_all_that_is_on_record_of_it():
     seen = episode.act(ask(service))
     assert {row.service for row in (*seen.metrics, *seen.measures, *seen.counts)} == {service}
     assert len(seen.measures) == sum(row.service == service for row in case.measures)
-    assert seen.calls and all(service in (one.caller, one.callee) for one in seen.calls)
+    assert seen.calls and all(service in (call.caller, call.callee) for call in seen.calls)
     assert len(seen.lines) == len(case.logs[service])
     assert all(line.split()[:2] == ["INFO", service] for line in seen.lines)
     everything = episode.act(ask("all"))

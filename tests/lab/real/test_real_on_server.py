@@ -43,8 +43,8 @@ def test_the_truth_is_nowhere_on_the_wire_before_the_end(url, source):
                 action = TriageAction(action_type="request_more_logs", value=service)
                 sent.append(client.step(action).observation)
             sent.append(client.state())
-            wire = " ".join(one.model_dump_json() for one in sent)
-            assert not [one for one in secrets(case) if one in wire]
+            wire = " ".join(message.model_dump_json() for message in sent)
+            assert not [secret for secret in secrets(case) if secret in wire]
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -61,7 +61,7 @@ def test_cases_are_played_on_the_page(url, source):
             here = {"task": "real", "split": source, "index": index}
             did = ["request_more_logs:all", f"request_more_logs:{case.truth.root}"]
             before = page(did)
-            assert not [one for one in secrets(case) if one in before]
+            assert not [secret for secret in secrets(case) if secret in before]
             assert f">{case.services[0]}</text>" in before
             after = page([*did, f"identify_root_cause:{case.truth.root}", "resolve"])
             assert "score 1.00" in after and case.truth.fault.replace("_", " ") in after

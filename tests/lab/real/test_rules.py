@@ -50,8 +50,8 @@ def test_as_a_policy_it_asks_about_all_and_blames_three_in_order():
 
 def test_suspect_is_who_is_slow_for_what_its_callees_do_not_explain():
     slow = [measure(name, "latency", 400.0) for name in ("web", "shop", "stock")]
-    found = votes(seen(*slow))["waiting"]
-    assert found["stock"] > 0.9 and found["shop"] == found["web"] == 0.0
+    vote = votes(seen(*slow))["waiting"]
+    assert vote["stock"] > 0.9 and vote["shop"] == vote["web"] == 0.0
     kinds = ("latency", "cpu", "memory")  # noise singles nobody out
     noise = [measure(name, kind, 101.0) for name in GRAPH.names for kind in kinds]
     assert max(max(vote.values(), default=0.0) for vote in votes(seen(*noise)).values()) < 0.05

@@ -4,10 +4,10 @@ import hashlib
 
 import numpy as np
 
-from triagelab.realistic import dials, generator
-from triagelab.realistic.dials import FAILURES, NO_FAULT, sizes
-from triagelab.realistic.generator import PATTERNS, SAMPLES, Block, Noise, pattern_chances, struck
+from triagelab.realistic import generator, randomisation
+from triagelab.realistic.generator import Block, struck
 from triagelab.realistic.mesh import AT, BLOCK, STYLES, consequences
+from triagelab.realistic.randomisation import FAILURES, NO_FAULT, sizes
 
 GOLDEN = ["d628f724496f742c", "402e1afa078214c0", "9eb28a123e32f906"]
 BLOCKS = [Block("train", number) for number in range(6)]
@@ -22,8 +22,8 @@ def cause(block, kind, root):
 def digest(block):
     """Of what is shown, to three digits: what the last bits of a sum may not change."""
     texts = []
-    shown = block.shown
-    for array in (shown.values, shown.usual, shown.waits[..., 2], block.lines.ordinary):
+    seen = block.seen
+    for array in (seen.values, seen.usual, seen.waits[..., 2], block.lines.ordinary):
         texts.append(" ".join(f"{value:.3g}" for value in np.ravel(array)))
     texts.append(" ".join(map(str, block.root)))
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
@@ -32,11 +32,11 @@ def digest(block):
 def test_incidents_never_change():
     # Published results are of these; the same on Python 3.11 and 3.13.
     blocks = [Block("test", number) for number in range(3)]
-    assert [digest(one) for one in blocks] == GOLDEN
+    assert [digest(block) for block in blocks] == GOLDEN
     assert not np.array_equal(blocks[0].root, BLOCKS[0].root)  # of the other split
 
 
-def test_clusters_are_as_the_dials_say():
+def test_clusters_are_as_their_ranges_say():
     for block in BLOCKS:
         mesh = block.mesh
         size = mesh.own.shape[1]
@@ -73,7 +73,7 @@ def test_a_fault_changes_its_root_and_what_follows_from_it():
 
 def test_a_slow_root_slows_its_callers_by_what_they_wait_for():
     mesh = BLOCKS[0].mesh
-    added = next(at for at, one in enumerate(FAILURES) if one.name == "added_delay")
+    added = next(at for at, fault in enumerate(FAILURES) if fault.name == "added_delay")
     root = mesh.own.shape[1] - 1
     slower = cause(BLOCKS[0], added, root).latency * mesh.latency
     expected = mesh.slowed[:, :, root] * slower[:, root, None]
@@ -82,11 +82,11 @@ def test_a_slow_root_slows_its_callers_by_what_they_wait_for():
 
 def test_a_stronger_fault_does_more():
     kinds = np.arange(len(FAILURES))
-    weak, strong = (sizes(kinds, np.full((len(kinds), 4), one)) for one in (0.1, 0.9))
-    for name, one in weak.items():
-        assert (strong[name] >= one).all() and (strong[name] > one).any()
+    weak, strong = (sizes(kinds, np.full((len(kinds), 4), strength)) for strength in (0.1, 0.9))
+    for name, size in weak.items():
+        assert (strong[name] >= size).all() and (strong[name] > size).any()
     hidden = sizes(kinds, np.full((len(kinds), 4), np.nan))
-    assert not any(one.any() for one in hidden.values())
+    assert not any(size.any() for size in hidden.values())
 
 
 def test_what_a_style_does_not_measure_is_unknown():
@@ -94,38 +94,26 @@ def test_what_a_style_does_not_measure_is_unknown():
         never = ~STYLES[block.mesh.style]
         never[:, AT["p95"]] = False  # in the place of a latency that is not measured
         for incident in range(BLOCK):
-            assert np.isnan(block.shown.values[incident][:, never[incident]]).all()
-        assert np.isnan(block.shown.values[:, :, AT["p95"]][block.requests == 0]).all()
+            assert np.isnan(block.seen.values[incident][:, never[incident]]).all()
+        assert np.isnan(block.seen.values[:, :, AT["p95"]][block.requests == 0]).all()
 
 
 def test_a_sample_is_struck_from_the_onset_on():
     assert struck(np.array([0, 2])).tolist() == [[0, 0, 1, 1, 1, 1], [0, 0, 0.5, 1, 1, 1]]
 
 
-def test_noise_has_the_covariance_that_the_ceiling_reads():
-    draw = generator.block_stream("train", 123)
-    count, size = 4000, 2
-    follows = np.full((count, 1), 0.5, np.float32)
-    wander = np.full((count, size), 0.4, np.float32)
-    noise = Noise(wander, 0.2, 0.3, 1.0, follows)
-    for pattern in (0, 3, 9):
-        chances = np.eye(len(PATTERNS))[np.full(count, pattern)]
-        drawn = noise.draw(draw, chances, count, size).reshape(-1, SAMPLES)
-        told = noise.covariance(0, size)[0, pattern]
-        assert np.abs(np.cov(drawn.T) - told).max() < 0.08
-    assert np.allclose(pattern_chances(np.array([[0.2]]), np.array([[0.1]])).sum(1), 1.0)
-
-
 def test_nothing_measured_is_infinite(monkeypatch):
-    monkeypatch.setattr(dials, "CALLS_P95", (500.0, 0.0))  # as noise is once in ten thousand blocks
-    assert not np.isinf(Block("train", 0).shown.values).any()
+    monkeypatch.setattr(
+        randomisation, "CALLS_P95", (500.0, 0.0)
+    )  # as noise is once in ten thousand blocks
+    assert not np.isinf(Block("train", 0).seen.values).any()
 
 
 def test_an_alert_tells_of_what_was_measured():
     # It must not prove a fault: whoever fails on its own alerts, too.
     without = 0
     for block in (*BLOCKS, *(Block("train", number) for number in range(6, 20))):
-        failed = block.shown.alerts[..., 1] > 0.0
+        failed = block.seen.alerts[..., 1] > 0.0
         after = block.failures[..., generator.ZERO + 1 :].sum(-1) > 0
         assert not (failed & ~after).any()
         without += int(failed[block.kind == NO_FAULT].any(1).sum())

@@ -35,11 +35,11 @@ def series(values, service="cart", metric="p95"):
 def whole_case(index):
     """A simulated incident as a file, with a quiet time before it, and its call graph."""
     case, random, rows = production_case("test", index), Random(index), []
-    for one in case.measures:
-        ends = one.low or 0.0, one.high or 0.0
+    for row in case.measures:
+        ends = row.low or 0.0, row.high or 0.0
         quiet = [random.uniform(*ends) for _ in range(BEFORE)]
-        values = [*quiet, *("" if value is None else value for value in one.values)]
-        rows += series(values, one.service, one.name)
+        values = [*quiet, *("" if value is None else value for value in row.values)]
+        rows += series(values, row.service, row.name)
     return case, call_graph(case), rows
 
 
@@ -69,11 +69,11 @@ def test_a_simulated_incident_is_read_as_its_case_and_ranked(tmp_path):
         case, graph, rows = whole_case(index)
         path = written(tmp_path / "m.csv", rows)
         evidence, _ = read_metrics(path, graph)
-        for one in case.measures:
-            read = evidence.measures.get(one.service, {}).get(one.name)
-            assert (read.values if read else (None,) * 6) == pytest.approx(one.values)
-            if read and one.low is not None:
-                assert one.low <= read.low <= read.usual <= read.high <= one.high
+        for row in case.measures:
+            read = evidence.measures.get(row.service, {}).get(row.name)
+            assert (read.values if read else (None,) * 6) == pytest.approx(row.values)
+            if read and row.low is not None:
+                assert row.low <= read.low <= read.usual <= read.high <= row.high
         answer = rank_metrics(path, graph)
         right.append(answer.suspects[0][0] == case.truth.root)
         assert (answer.root != "") == (answer.suspects[0][1] >= 0.5) == (answer.sure == "possible")
@@ -102,16 +102,20 @@ def test_one_service_that_lags_or_runs_ahead_does_not_move_the_window(tmp_path):
 def test_triage_prints_it(tmp_path):
     _, graph, rows = whole_case(0)
     path, shape = written(tmp_path / "m.csv", rows), tmp_path / "graph.yaml"
-    services = [{"name": one.name, "calls": [*one.downstream]} for one in graph.services]
+    services = [
+        {"name": service.name, "calls": [*service.downstream]} for service in graph.services
+    ]
     shape.write_text(json.dumps({"services": services}))
     command = ["triage", "--metrics", str(path), "--graph", str(shape)]
-    told = CliRunner().invoke(app, command)
+    printed = CliRunner().invoke(app, command)
     answer = rank_metrics(path, graph)
-    assert told.stdout == answer.text() + "\n" and told.exit_code == (0 if answer.root else 3)
-    assert f"suspects: {answer.suspects[0][0]} " in told.stdout
-    found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
-    assert found["suspects"][0][0] == answer.suspects[0][0] and found["read"] == answer.read
-    assert told.stdout.splitlines()[-1].startswith(f"read {path}: 6 samples, one every 60 s from ")
+    assert printed.stdout == answer.text() + "\n" and printed.exit_code == (0 if answer.root else 3)
+    assert f"suspects: {answer.suspects[0][0]} " in printed.stdout
+    as_json = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert as_json["suspects"][0][0] == answer.suspects[0][0] and as_json["read"] == answer.read
+    assert printed.stdout.splitlines()[-1].startswith(
+        f"read {path}: 6 samples, one every 60 s from "
+    )
     for arguments, says in (
         ([*command, "app.log"], "--metrics is asked by itself"),
         ([*command, "--policy", "trace"], "--metrics is asked by itself"),
@@ -132,7 +136,7 @@ def test_a_quiet_cluster_is_not_enough_evidence(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "reason"),
     [
         (series([100] * 17), "11 samples before the window of 6, at least 12 are"),
         (series([100]), "no metric has samples of two times"),
@@ -151,10 +155,10 @@ def test_a_quiet_cluster_is_not_enough_evidence(tmp_path):
         ([], "expected rows under the header time,service,metric,value"),
     ],
 )
-def test_what_cannot_be_read_is_refused(tmp_path, rows, told):
+def test_what_cannot_be_read_is_refused(tmp_path, rows, reason):
     with pytest.raises(ValueError, match=r"m\.csv: ") as refused:
         read_metrics(written(tmp_path / "m.csv", rows), SHOP)
-    assert told in str(refused.value)
+    assert reason in str(refused.value)
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):

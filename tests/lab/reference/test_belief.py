@@ -1,4 +1,4 @@
-"""The policy that plays by the posterior: its table of scores, and that it is a ceiling."""
+"""The policy that plays by the posterior: its table of scores, and that it is a reference."""
 
 from dataclasses import replace
 from random import Random

@@ -60,20 +60,27 @@ def test_the_prior_is_the_generators(task):
 
     def check(of_hypotheses, of_incidents):
         for value in {*of_incidents, *of_hypotheses}:
-            expected = mass[np.array([one == value for one in of_hypotheses])].sum()
-            found = sum(one == value for one in of_incidents) / count
+            expected = mass[np.array([other == value for other in of_hypotheses])].sum()
+            share = sum(other == value for other in of_incidents) / count
             error = (expected * (1 - expected) / count) ** 0.5
-            assert abs(found - expected) < 0.01 + 4.5 * error, value
+            assert abs(share - expected) < 0.01 + 4.5 * error, value
 
     pairs = [
         (at, prior.faults[fault].name if at >= 0 else "")
         for at, fault in zip(prior.position.tolist(), prior.fault, strict=True)
     ]
-    injections = [one.injection for one in incidents]
+    injections = [incident.injection for incident in incidents]
     check(
-        pairs, [(-1, "") if one is None else (one.position, one.fault.name) for one in injections]
+        pairs,
+        [
+            (-1, "") if injection is None else (injection.position, injection.fault.name)
+            for injection in injections
+        ],
     )
-    check([SEVERITIES[one] for one in prior.severity], [one.severity for one in incidents])
+    check(
+        [SEVERITIES[level] for level in prior.severity],
+        [incident.severity for incident in incidents],
+    )
 
 
 def telemetry_of(prior, h, quiet=0):
@@ -125,15 +132,15 @@ def test_a_suppressed_root_is_silent_in_the_stream_and_not_when_asked():
         assert telemetry.line_weights(root)[0] > 0.0
 
 
-@pytest.mark.parametrize("digits, shown", [(1, one_digit), (2, two_digits)])
-def test_what_is_printed_covers_every_quantity_once(digits, shown):
+@pytest.mark.parametrize("digits, printed", [(1, one_digit), (2, two_digits)])
+def test_what_is_printed_covers_every_quantity_once(digits, printed):
     # The bounds of neighbouring figures meet, and `telemetry` prints what lies between them so.
-    values = sorted({shown(x / 10.0) for x in range(1, 30_000)})
+    values = sorted({printed(x / 10.0) for x in range(1, 30_000)})
     for value, following in pairwise(values):
         low, high = printed_between(value, digits)
         assert high == pytest.approx(printed_between(following, digits)[0])
         if value >= 1.0:
-            assert shown(low + 1e-6) == value == shown(high - 1e-6)
+            assert printed(low + 1e-6) == value == printed(high - 1e-6)
 
 
 def test_the_readings_of_a_service_sum_to_one():
@@ -169,7 +176,7 @@ def answered(*lines):
 
 def test_nothing_seen_changes_nothing_and_a_proof_settles_it():
     incidents = (sample_incident("cascading_failure", "train", index) for index in range(99))
-    incident = next(one for one in incidents if one.root)
+    incident = next(incident for incident in incidents if incident.root)
     belief, root = posterior("cascading_failure"), incident.injection.position
     before = belief.roots()
     belief.see(answered(), incident.root)

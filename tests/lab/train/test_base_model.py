@@ -11,7 +11,7 @@ from logtriage.play.tools import tool_schemas
 from triagelab.bench import runs
 from triagelab.train import base_model
 from triagelab.train.base_model import build_base, build_expert, build_tokenizer
-from triagelab.train.drills import novice_episode
+from triagelab.train.sft_tasks import novice_episode
 from triagelab.train.supervised import encode
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -43,13 +43,12 @@ def test_the_tokenizer_is_lossless_and_short_and_knows_who_writes(tokenizer):
     # A path name is its kind and a token for each step, wherever it stands.
     for name in ("edge", "app-a2-b3", "queue-a3-b1-c1-d2"):
         for place in ("calls: {} > {} {}; {}", "\n{} 12% 340ms", "ERROR {} failed", '"{}", "'):
-            tokens = [
-                tokenizer.decode([one]) for one in ids_of(tokenizer, place.format(*[name] * 4))
-            ]
+            ids = ids_of(tokenizer, place.format(*[name] * 4))
+            tokens = [tokenizer.decode([token]) for token in ids]
             kind, *steps = re.findall(r"-[a-z]\d+|[a-z]+", name)
             starts = [i for i, token in enumerate(tokens) if token.strip() == kind]
-            found = sum(tokens[i + 1 : i + 1 + len(steps)] == steps for i in starts)
-            assert found == place.count("{}"), place
+            whole = sum(tokens[i + 1 : i + 1 + len(steps)] == steps for i in starts)
+            assert whole == place.count("{}"), place
     other = "step 0 of 12\nERROR zebra-svc-2 17 never seen: naïve ☃ CamelCase text-s 1100ms 0% 5.4"
     assert tokenizer.decode(ids_of(tokenizer, other)) == other
 
@@ -78,20 +77,20 @@ def test_a_second_process_waits_and_finds_the_base_finished(tiny_base, tmp_path,
     first = FileLock(tmp_path / ".base.lock")
     first.acquire()
 
-    def told(text, flush):
+    def say(text, flush):
         said.append(text)
         copytree(tiny_base, folder)  # the first one is done
         first.release()
 
-    monkeypatch.setattr(runs, "print", told, raising=False)
+    monkeypatch.setattr(runs, "print", say, raising=False)
     assert build_base(folder, **TINY) == folder
     assert said == [f"waiting for another process that is at work in {folder}"]
 
 
-def test_an_expert_is_told_by_its_base_and_its_lessons(tiny_base, tmp_path, monkeypatch):
+def test_an_expert_is_known_by_its_base_and_its_lessons(tiny_base, tmp_path, monkeypatch):
     monkeypatch.setattr(base_model, "DIGESTED", 2)  # each takes the posteriors of an episode
-    folder = build_expert(tmp_path / "expert", tiny_base, shown=2, own=4, dialects=2, greedy=2)
+    folder = build_expert(tmp_path / "expert", tiny_base, imitated=2, own=4, dialects=2, greedy=2)
     taught = (folder / "model.safetensors").read_bytes()
     assert taught != (tiny_base / "model.safetensors").read_bytes()
     with pytest.raises(ValueError, match="built with"):
-        build_expert(folder, folder, shown=2, own=4, dialects=2, greedy=2)
+        build_expert(folder, folder, imitated=2, own=4, dialects=2, greedy=2)

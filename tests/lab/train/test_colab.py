@@ -6,7 +6,6 @@ import types
 
 import pandas as pd
 import pytest
-import torch
 
 from logtriage.world.tasks import TASKS
 from triagelab.bench.runs import Gpu
@@ -14,19 +13,14 @@ from triagelab.train import colab
 from triagelab.train.colab import (
     FINISH,
     Budget,
-    Decoding,
-    choose_base,
     choose_preset,
     command,
-    measure_decoding,
     outcome,
     problems,
     run_folder,
 )
-from triagelab.train.settings import make_config
 
 A_T4 = Gpu("Tesla T4", 16.1, bf16=False)
-FOUR = Decoding(True, 0.10, 9.0)
 
 
 def test_a_notebook_knows_its_preset_its_folder_and_what_is_stale(tmp_path, monkeypatch):
@@ -100,42 +94,3 @@ def test_the_play_after_training_has_its_time_reserved(clock, run):
     for none in (0.0, float("inf"), float("nan")):
         with pytest.raises(ValueError, match="budget_hours must be above 0, got"):
             Budget(none)
-
-
-@pytest.mark.parametrize(
-    "preset, other, chosen, said",
-    [
-        ("recommended", Decoding(False, 0.06, 13.0), Decoding(False, 0.06, 13.0), "100 ms a dec"),
-        # A peak without AdamW that leaves no room for it does not fit.
-        ("recommended", Decoding(False, 0.06, 14.3), FOUR, "the faster that fits"),
-        ("recommended", Decoding(False), FOUR, "the faster that fits"),
-        # 4 bit is not tried where nobody asked for it
-        ("t4_starter", Decoding(False), Decoding(False), "though it may need more than 14.6 GiB"),
-        ("t4_qwen3", None, FOUR, "weights alone take 7.5 of 14.6 GiB, so it is not tried"),
-    ],
-)
-def test_the_faster_one_that_fits_is_taken_and_kept(
-    preset, other, chosen, said, tmp_path, monkeypatch, capsys
-):
-    results = {True: FOUR, False: other}
-    monkeypatch.setattr(colab, "find_gpu", lambda: A_T4)
-    monkeypatch.setattr(colab, "apart", lambda _, config: results.pop(config.load_in_4bit))
-    assert choose_base(tmp_path / "run", make_config(preset)) == chosen
-    assert said in capsys.readouterr().out
-    # A later session goes on with it, and measures nothing.
-    results.clear()
-    assert choose_base(tmp_path / "run", make_config(preset)) == chosen
-
-
-def test_decoding_is_timed_and_memory_that_ends_is_a_result(tiny_base, tmp_path, monkeypatch):
-    sizes = {"incidents": 1, "group": 2, "completion_tokens": 32}
-    config = make_config("novice", model=str(tiny_base), **sizes)
-    assert 0.0 < measure_decoding(config).seconds < 5.0
-
-    def fail(config):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(colab, "load_to_train", fail)
-    assert measure_decoding(config) == Decoding(False)
-    monkeypatch.setattr(colab, "find_gpu", lambda: None)
-    assert choose_base(tmp_path, config) is None

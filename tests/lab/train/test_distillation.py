@@ -4,7 +4,7 @@ import pytest
 
 from logtriage.play.actions import Action
 from triagelab.train.distillation import advise, compare
-from triagelab.train.drills import EXPERT_INDEX, open_varied
+from triagelab.train.sft_tasks import EXPERT_INDEX, open_varied
 
 
 class Grammar:

@@ -11,8 +11,8 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "train.py"
 def test_it_is_one_page_and_imports_the_small_module_and_libraries_only():
     text = EXAMPLE.read_text()
     assert len(text.splitlines()) <= 80
-    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-    libraries = {node.module.partition(".")[0] for node in found}
+    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    libraries = {node.module.partition(".")[0] for node in imports}
     assert libraries == {"pathlib", "datasets", "transformers", "trl", "logtriage"}
 
 
@@ -26,5 +26,5 @@ def test_it_trains_and_prints_the_score_before_and_after(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["train.py"])
     runpy.run_path(str(tmp_path / "train.py"), run_name="__main__")
-    told = capsys.readouterr().out
-    assert re.search(r"before: -?\d\.\d{3} \[.*\], n=3\s+after:  -?\d\.\d{3} \[.*\], n=3", told)
+    printed = capsys.readouterr().out
+    assert re.search(r"before: -?\d\.\d{3} \[.*\], n=3\s+after:  -?\d\.\d{3} \[.*\], n=3", printed)

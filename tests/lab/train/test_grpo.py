@@ -33,11 +33,12 @@ from triagelab.bench.run_evaluation import (
 )
 from triagelab.bench.runs import Gpu, last_checkpoint, locked, settings_of
 from triagelab.bench.score_tables import summarise
-from triagelab.language_models.language_models import TURN_TOKENS
+from triagelab.language_models.language_models import RUN_TURN_TOKENS
 from triagelab.language_models.loading import load_language_model, weights_digest
 from triagelab.train import grpo
 from triagelab.train.base_model import build_base
 from triagelab.train.grpo import check_route, on_this_machine, train
+from triagelab.train.loop import KeptTrainer
 from triagelab.train.publication import write_model
 from triagelab.train.settings import make_config
 
@@ -118,7 +119,7 @@ def test_a_finished_run_is_left_alone_and_another_one_is_refused(run, tiny_base,
         train(tiny(base, learning_rate=1.0), moved, progress=False)
     # The old run's end would be compared with the new base's beginning.
     weights = load_file(base / "model.safetensors")
-    save_file({name: one * 1.01 for name, one in weights.items()}, base / "model.safetensors")
+    save_file({name: weight * 1.01 for name, weight in weights.items()}, base / "model.safetensors")
     with pytest.raises(ValueError, match=r"other settings \(weights differ\)"):
         train(tiny(base), moved, progress=False)
 
@@ -199,7 +200,7 @@ def test_a_run_ends_by_its_hours_and_goes_on_with_new_ones(run, tiny_base, tmp_p
     assert weights_digest(model) == weights_digest(folder / "checkpoint-1")
     evaluate_run(folder, 2, references=("loudest",))
     assert (
-        "1 of 3: its time was used up |" in (write_model(folder, "a/b") / "README.md").read_text()
+        "1 of 3 steps of 2 incidents x 2" in (write_model(folder, "a/b") / "README.md").read_text()
     )
     # A session that was killed leaves lines beyond the checkpoint, of which the model is.
     shutil.rmtree(model)
@@ -251,13 +252,13 @@ def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
     loaded, _ = load_language_model(tiny_base, adapter=model)
     assert any("lora" in name for name, _ in loaded.named_parameters())
     warmed = load_file(run / "warm-up" / "adapter_model.safetensors")
-    assert any(one.any() for name, one in warmed.items() if "lora_B" in name)  # 0 before
+    assert any(weight.any() for name, weight in warmed.items() if "lora_B" in name)  # 0 before
     # The gain is GRPO's alone: it is measured from the model after the warm-up.
     base = before_and_after(run)["base"]
     assert base.settings["adapter"] == weights_digest(run / "warm-up")
     # What imitation added is told apart.
     frame = evaluate_run(run, 2, references=())
-    start = in_memory(str(tiny_base), turn_tokens=TURN_TOKENS)
+    start = in_memory(str(tiny_base), turn_tokens=RUN_TURN_TOKENS)
     assert set(frame["policy"]) == {"base", "trained", "start"}
     assert set(frame[frame["policy"] == "start"]["key"]) == {start.key}
     assert "start" in summarise([frame])[0]
@@ -265,6 +266,14 @@ def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
     shutil.copytree(run / "warm-up", again / "warm-up")
     train(config, again, progress=False)
     assert (again / "episodes.jsonl").read_bytes() == (run / "episodes.jsonl").read_bytes()
+
+
+def test_a_run_whose_gradients_are_never_finite_ends_and_says_so(tiny_base, tmp_path, monkeypatch):
+    loss = KeptTrainer._compute_loss
+    monkeypatch.setattr(KeptTrainer, "_compute_loss", lambda *given: loss(*given) * float("nan"))
+    with pytest.raises(ValueError, match="the gradients of step 1 are not finite"):
+        train(tiny(tiny_base, steps=6, incidents=1, micro_batches=1), tmp_path, progress=False)
+    assert not (tmp_path / "model").exists() and not list(tmp_path.glob("checkpoint-*"))
 
 
 def test_memory_a_disk_or_a_folder_that_is_taken_is_called_that(tiny_base, tmp_path, monkeypatch):

@@ -20,7 +20,13 @@ from logtriage.world.incidents import sample_incident
 from triagelab.language_models.decoder import Writer
 from triagelab.language_models.language_models import LanguageModelPolicy
 from triagelab.language_models.loading import load_language_model
-from triagelab.train.loop import WHOLE, KeptTrainer, calls_of_tokens, credits, group_advantages
+from triagelab.train.loop import (
+    WHOLE,
+    KeptTrainer,
+    calls_of_tokens,
+    component_rewards,
+    group_advantages,
+)
 from triagelab.train.settings import incident_rows, make_config
 from triagelab.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
 
@@ -47,11 +53,11 @@ def groups_of_episodes(tiny_base, **options):
         return pad_sequence([torch.tensor(row) for row in rows], True, padding_side=side)
 
     inputs = {
-        "prompt_ids": padded([one.prompt for one in written], "left"),
-        "prompt_mask": padded([[1] * len(one.prompt) for one in written], "left"),
-        "completion_ids": padded([one.ids for one in written], "right"),
-        "completion_mask": padded([[1] * len(one.ids) for one in written], "right"),
-        "tool_mask": padded([[int(own) for own in one.own] for one in written], "right"),
+        "prompt_ids": padded([talk.prompt for talk in written], "left"),
+        "prompt_mask": padded([[1] * len(talk.prompt) for talk in written], "left"),
+        "completion_ids": padded([talk.ids for talk in written], "right"),
+        "completion_mask": padded([[1] * len(talk.ids) for talk in written], "right"),
+        "tool_mask": padded([[int(own) for own in talk.own] for talk in written], "right"),
     }
     return model, written, inputs
 
@@ -68,7 +74,7 @@ def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path):
     order = torch.randperm(16, generator=random)  # TRL shuffles
     inputs = {key: value[order] for key, value in inputs.items()}
     inputs["num_items_in_batch"] = (inputs["completion_mask"] * inputs["tool_mask"]).sum()
-    found = []
+    results = []
     for kind in (IncidentTrainer, KeptTrainer):
         model, tokenizer = load_language_model(tiny_base)
         trainer = kind(
@@ -83,12 +89,12 @@ def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path):
         trainer.constrained = False
         loss = trainer._compute_loss(model.train(), dict(inputs))
         loss.backward()
-        found.append((loss.item(), [one.grad for one in model.parameters()]))
-    (theirs, their_gradient), (ours, gradient) = found
+        results.append((loss.item(), [parameter.grad for parameter in model.parameters()]))
+    (theirs, their_gradient), (ours, gradient) = results
     assert ours == pytest.approx(theirs, abs=1e-6)
-    for one, other in zip(gradient, their_gradient, strict=True):
+    for mine, other in zip(gradient, their_gradient, strict=True):
         assert other.abs().max() > 0.0
-        assert torch.allclose(one, other, atol=1e-3 * float(other.abs().max()))
+        assert torch.allclose(mine, other, atol=1e-3 * float(other.abs().max()))
 
 
 def test_an_episode_without_advantage_is_not_read_again(tiny_base):
@@ -129,17 +135,17 @@ def test_log_probabilities_are_those_that_were_sampled_from(tiny_base, monkeypat
         _own=own,
         _unequal=torch.ones(len(ids), dtype=torch.bool),
         _episode=order.tolist(),
-        _allowed=[one.allowed for one in written],
+        _allowed=[talk.allowed for talk in written],
         temperature=1.5,
     )
     logps, entropies, _ = trainer._get_per_token_logps_and_entropies(
         model, ids[order], mask[order], own.shape[1]
     )
-    found = logps[own].sort().values
+    read = logps[own].sort().values
     # The writer's order is another.
-    assert torch.allclose(found, torch.tensor(sampled).sort().values, atol=1e-3)
+    assert torch.allclose(read, torch.tensor(sampled).sort().values, atol=1e-3)
     forced = [len(ids) == 1 for i in order.tolist() for ids in written[i].allowed]
-    assert (logps[own] == 0.0)[forced].all() and (found < -1.0).any()
+    assert (logps[own] == 0.0)[forced].all() and (read < -1.0).any()
     assert entropies.isfinite().all() and (entropies[own][forced] == 0.0).all()
 
 
@@ -155,9 +161,9 @@ def written_by(tokenizer, *turns):
             before = [{"role": "user", "content": ""}, message]
             text = tokenizer.apply_chat_template(before, tokenize=False)
             text = text.split("<|im_start|>assistant\n")[1].removesuffix("\n")
-        said, told = tokenizer(text)["input_ids"], tokenizer("\nstep 1 of 8")["input_ids"]
-        ids += said + told
-        own += [True] * len(said) + [False] * len(told)
+        said, answered = tokenizer(text)["input_ids"], tokenizer("\nstep 1 of 8")["input_ids"]
+        ids += said + answered
+        own += [True] * len(said) + [False] * len(answered)
         messages.append(message)
     return SimpleNamespace(ids=ids, own=own, messages=messages)
 
@@ -176,17 +182,17 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
 
     cut = '<tool_call>\n{"name": "request_more_logs", "arguments": {"service": "<|im_end|>'
     severity = [Action("classify_severity", ("P2",))]
-    told = text_by_call(written_by(tokenizer, cut, severity))
+    texts = text_by_call(written_by(tokenizer, cut, severity))
     # it is a call of the session's all the same, and has a number
-    assert told[1].startswith("P2") and cut in told[None] and 0 not in told
+    assert texts[1].startswith("P2") and cut in texts[None] and 0 not in texts
     # likewise one that is cut off behind a whole one
     whole = written_by(tokenizer, [Action("escalate", ("dba",))], severity)
     more = tokenizer(cut)["input_ids"]
     end = whole.own.index(False)
     whole.ids[end:end], whole.own[end:end] = more, [True] * len(more)
-    told = text_by_call(whole)
-    assert told[0].startswith("dba") and told[1].startswith("P2")
-    assert cut in told[None] and "escalate" in told[None] and set(told) == {0, 1, None}
+    texts = text_by_call(whole)
+    assert texts[0].startswith("dba") and texts[1].startswith("P2")
+    assert cut in texts[None] and "escalate" in texts[None] and set(texts) == {0, 1, None}
 
 
 @pytest.mark.parametrize(
@@ -201,10 +207,10 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
     ],
 )
 def test_each_answer_is_credited_with_its_part(score, ignored, given):
-    found = credits(score, score.total, ignored)
+    rewards = component_rewards(score, score.total, ignored)
     calls = (SEVERITY, ROOT, "remediate", "escalate")
-    assert [found[call] for call in calls] == pytest.approx(given)
-    assert found[WHOLE] == score.total
+    assert [rewards[call] for call in calls] == pytest.approx(given)
+    assert rewards[WHOLE] == score.total
 
 
 def closed(*actions):
@@ -220,8 +226,8 @@ def closed(*actions):
 
 
 def test_an_answer_is_compared_with_the_same_answer_of_others_and_a_decision_with_all():
-    wrong = next(one for one in ("P1", "P2", "P3") if one != INCIDENT.severity)
-    right, wrong = (Action(SEVERITY, (one,)) for one in (INCIDENT.severity, wrong))
+    wrong = next(level for level in ("P1", "P2", "P3") if level != INCIDENT.severity)
+    right, wrong = (Action(SEVERITY, (level,)) for level in (INCIDENT.severity, wrong))
     resolve = Action("resolve")
     group = [closed(right, wrong, resolve), closed(wrong, resolve), closed(resolve)]
     first, second, third = group_advantages(group)

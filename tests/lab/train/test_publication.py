@@ -1,6 +1,4 @@
-"""A run as a model of the Hub: the folder, its card, and the snippets that the card prints, run as
-they are printed.
-"""
+"""A run as a model of the Hub: the folder, its card, and the snippet that the card prints."""
 
 import json
 import os
@@ -16,17 +14,15 @@ import pytest
 from fake_hub import FakeHub
 from helpers import refusal
 from huggingface_hub import HfApi, metadata_load
-from huggingface_hub.repocard_data import model_index_to_eval_results
 from peft import LoraConfig, get_peft_model
 from test_command_line import run as run_command
 
-from logtriage.play.observation import SYSTEM_PROMPT
 from logtriage.world.tasks import TASKS
 from triagelab.bench.run_evaluation import evaluate_run
-from triagelab.language_models.loading import load_language_model
+from triagelab.language_models.loading import load_language_model, weights_digest
 from triagelab.train import publication
 from triagelab.train.grpo import train
-from triagelab.train.publication import LICENCES, publish_model, write_model
+from triagelab.train.publication import publish_model, write_model
 from triagelab.train.settings import make_config
 
 ROOT = Path(__file__).parents[3]
@@ -69,56 +65,21 @@ def adapter(run, tiny_base):
     return run
 
 
-def check_metadata(folder):
-    """The card's metadata, read as the Hub reads it, as far as that can be done offline."""
-    metadata = metadata_load(folder / "README.md")
-    assert (metadata["license"] == "other") == ("license_name" in metadata)
-    if "model-index" in metadata:
-        name, results = model_index_to_eval_results(metadata["model-index"])
-        assert name == "logtriage-demo" and all(result.verified is False for result in results)
-    return metadata
-
-
-def run_snippets(folder):
-    """Run every python block of the card as it is printed, where its name leads to the folder, and
-    return what the last one printed.
-    """
-    at, printed = folder.parents[1], ""
-    shutil.copytree(folder, at / NAME)
-    (at / "incident.log").write_text("ERROR payment-service call to payment-db failed\n")
-    blocks = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.S)
-    assert len(blocks) == 2
-    for block in blocks:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
-        done = subprocess.run(
-            [sys.executable, "-c", block], cwd=at, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        printed = done.stdout
-    return printed
-
-
 def test_a_model_is_published_whole_and_its_card_is_true(run):
     folder = write_model(run, NAME)
-    text, metadata = (folder / "README.md").read_text(), check_metadata(folder)
+    text, metadata = (folder / "README.md").read_text(), metadata_load(folder / "README.md")
     evaluation = pd.read_parquet(run / "evaluation.parquet")
     trained = evaluation[evaluation.policy == "trained"].groupby("task")["score"].mean()
-    _, results = model_index_to_eval_results(metadata["model-index"])
-    assert {one.dataset_config: one.metric_value for one in results} == pytest.approx(
-        dict(trained), abs=1e-4
-    )
-    assert {one.dataset_split for one in results} == {"test"} and len(results) == len(TASKS)
     assert (metadata["license"], metadata["library_name"]) == ("mit", "transformers")
     assert "base_model" not in metadata
     for task in TASKS:
-        assert f"| {task.replace('_', ' ')} | " in text
-    assert "{{" not in text.replace("{{The", "") and "None" not in text and "nan" not in text
-    assert "2 of the split `train` (indices 0 to 1)" in text and "4, 2 of each" in text
-    assert "![" in text and "gain.png" in text  # the run's own figure, and one drawn from it
-    assert (folder / "gain.png").read_bytes() == b"a figure" and (folder / "learning.png").exists()
-    example = json.loads((folder / "example.json").read_text())
-    assert "calls: edge > app-" in str(example["messages"])  # as the model reads services
-    assert example["messages"][0]["content"] == SYSTEM_PROMPT and len(example["tools"]) == 7
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| {task} |")]
+        assert f" {trained[task]:.2f} [" in row
+    assert "{{" not in text and "None" not in text and "nan" not in text
+    assert "1 of 1 steps of 2 incidents x 2 episodes" in text and "![gain.png](gain.png)" in text
+    assert "No stratum got worse" in text or "**What got worse**" in text
+    model, _ = load_language_model(folder)
+    assert weights_digest(folder) == weights_digest(run / "model") and model.config.vocab_size
 
 
 def test_nothing_of_the_machine_is_published_and_a_run_that_was_not_evaluated_says_so(run):
@@ -131,27 +92,25 @@ def test_nothing_of_the_machine_is_published_and_a_run_that_was_not_evaluated_sa
     for path in folder.iterdir():
         if path.suffix in (".md", ".json", ".jsonl"):
             assert str(run.parents[2]) not in path.read_text(), path.name
-    text, metadata = (folder / "README.md").read_text(), check_metadata(folder)
-    assert "model-index" not in metadata and "not been evaluated on held-out incidents" in text
-    assert "`python -m logtriage evaluate --run runs/novice/seed-0`" in text
-    assert "gain [" not in text and not (folder / "summary.json").exists()
+    text = (folder / "README.md").read_text()
+    assert "`python -m logtriage evaluate --run runs/novice/seed-0` does that" in text
 
 
-def test_what_got_worse_is_told_and_results_of_other_weights_are_refused(run):
+def test_what_got_worse_is_reported_and_results_of_other_weights_are_refused(run):
     evaluation = pd.read_parquet(run / "evaluation.parquet")
     for name, value in (("base", 1.0), ("trained", 0.0)):
         evaluation.loc[evaluation.policy == name, ["root_cause", "severity"]] = value
     evaluation.to_parquet(run / "evaluation.parquet")
     text = (write_model(run, NAME) / "README.md").read_text()
     assert "**What got worse**" in text
-    assert "- single crash: real faults detected 1.00 → 0.00 (12)" in text
+    assert "single crash: real faults detected 1.00 → 0.00 (12)" in text
     evaluation.assign(weights="another").to_parquet(run / "evaluation.parquet")
     with pytest.raises(ValueError, match=r"results of other weights .*; evaluate the run again"):
         write_model(run, NAME)
 
 
 def test_an_adapter_of_a_base_here_is_merged_or_refused(adapter, tiny_base):
-    with pytest.raises(ValueError, match=r"that no hub has, .*; publish it --merged"):
+    with pytest.raises(ValueError, match=r"that no hub has; publish it --merged"):
         write_model(adapter, NAME)
     folder = write_model(adapter, NAME, merged=True)
     assert not list(folder.glob("adapter*"))
@@ -160,29 +119,6 @@ def test_an_adapter_of_a_base_here_is_merged_or_refused(adapter, tiny_base):
     ids = tokenizer("api-gateway 10%", return_tensors="pt")["input_ids"]
     difference = merged.float()(ids).logits - put_on.float()(ids).logits
     assert difference.abs().max() < 0.05  # of 16 bit
-    assert check_metadata(folder)["library_name"] == "transformers"
-
-
-def say_trained_on(model, run):
-    """Have an adapter's run say that it was trained on a model of the Hub."""
-    record = json.loads((run / "config.json").read_text())
-    record["settings"]["model"] = model
-    record["settings"].pop("weights", None)
-    (run / "config.json").write_text(json.dumps(record))
-    path = run / "model" / "adapter_config.json"
-    config = json.loads(path.read_text())
-    path.write_text(json.dumps({**config, "base_model_name_or_path": model}))
-
-
-@pytest.mark.slow
-def test_the_snippets_of_both_kinds_of_card_run(run, request, tiny_base):
-    assert run_snippets(write_model(run, NAME)).strip()
-    adapter = request.getfixturevalue("adapter")
-    say_trained_on("unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit", adapter)
-    shutil.rmtree(adapter.parent / NAME)
-    # so that the name leads to a model, offline
-    shutil.copytree(tiny_base, adapter.parent / "Qwen/Qwen2.5-3B-Instruct")
-    assert run_snippets(write_model(adapter, NAME)).strip()
 
 
 def test_an_adapter_of_the_hub_names_the_whole_base(adapter):
@@ -190,22 +126,37 @@ def test_an_adapter_of_the_hub_names_the_whole_base(adapter):
     trained_on = {"unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit": qwen}
     for name in (*trained_on, "Qwen/Qwen2.5-0.5B-Instruct"):
         base = trained_on.get(name, name)
-        say_trained_on(name, adapter)
+        record = json.loads((adapter / "config.json").read_text())
+        record["settings"]["model"] = name
+        record["settings"].pop("weights", None)
+        (adapter / "config.json").write_text(json.dumps(record))
         folder = write_model(adapter, NAME)
-        metadata = check_metadata(folder)
+        metadata = metadata_load(folder / "README.md")
         assert (metadata["base_model"], metadata["base_model_relation"]) == (base, "adapter")
-        assert metadata["library_name"] == "peft" and "lora" in metadata["tags"]
-        assert (metadata["license"], metadata.get("license_name")) == LICENCES[base][:2]
+        assert metadata["library_name"] == "peft"
         # What Qwen's research licence asks of whoever passes its models on.
-        said = "**Improved using Qwen.**" in (folder / "README.md").read_text()
-        assert said == (base == qwen) == (folder / "NOTICE").exists()
+        card = (folder / "README.md").read_text()
+        assert ("Improved using Qwen." in card) == (base == qwen) == (folder / "NOTICE").exists()
         assert (folder / "adapter_config.json").exists() and not list(folder.glob("model*"))
+
+
+@pytest.mark.slow
+def test_the_snippet_of_the_card_runs(run):
+    folder = write_model(run, NAME)
+    at = folder.parents[1]
+    shutil.copytree(folder, at / NAME)  # where its name leads
+    (at / "incident.log").write_text("ERROR payment-service call to payment-db failed\n")
+    (snippet,) = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.S)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+    words = [sys.executable, "-c", snippet]
+    done = subprocess.run(words, cwd=at, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.strip(), done.stderr
 
 
 def test_mistakes_are_answered_before_anything_is_written(run, tmp_path):
     assert "lacks its owner" in refusal("publish-model", run, "demo", "--dry-run")
-    said = refusal("publish-model", run, NAME, "--dry-run", "--merged")
-    assert "has no adapter: all weights were trained" in said
+    answer = refusal("publish-model", run, NAME, "--dry-run", "--merged")
+    assert "has no adapter: all weights were trained" in answer
     with pytest.raises(ValueError, match="is no finished run"):
         write_model(tmp_path, NAME)
     assert not (run / "hub").exists()
@@ -231,7 +182,7 @@ def test_publishing_needs_a_token_and_an_owner(run, fake_hub, monkeypatch):
         publish_model(run, NAME)
     shutil.rmtree(run / "hub")
     for name in ("logtriage-demo", "../base", ""):
-        with pytest.raises(ValueError, match=r"owner|no name of the Hub"):
+        with pytest.raises(ValueError, match="lacks its owner"):
             publish_model(run, name)
     monkeypatch.setattr(publication, "get_token", lambda: None)
     with pytest.raises(ValueError, match="run `hf auth login`, or set HF_TOKEN"):

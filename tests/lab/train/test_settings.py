@@ -13,7 +13,7 @@ from triagelab.train.settings import (
     MOST_TOGETHER,
     PRESETS,
     TrainingConfig,
-    asked_config,
+    config_from_cli,
     deal,
     incident_rows,
     make_config,
@@ -56,10 +56,10 @@ def test_bad_settings_are_answered(changes, answer):
 
 def test_presets_are_those_of_published_runs_and_careful_where_nothing_was_tuned():
     for preset in ("novice", "expert"):
-        found = settings_of(RESULTS / preset / "seed-1")
-        made = asdict(make_config(preset, model=found["model"], seed=1))
-        both = made.keys() & found
-        assert {name: found[name] for name in both} == {name: made[name] for name in both}
+        published = settings_of(RESULTS / preset / "seed-1")
+        made = asdict(make_config(preset, model=published["model"], seed=1))
+        both = made.keys() & published
+        assert {name: published[name] for name in both} == {name: made[name] for name in both}
     # On a T4 in fp16 rate and clip lie where others' recipes for it do, and every checkpoint that
     # is deleted stays in Google Drive's bin.
     for preset in ("recommended", "t4_starter", "t4_qwen3"):
@@ -112,10 +112,25 @@ def test_episodes_are_dealt_to_the_last_one(episodes, tasks, group, most):
 def test_a_command_counts_episodes_of_each_task_and_leaves_the_rest_to_the_preset():
     # All tasks: see the card's command.
     # one task, in larger groups
-    config = asked_config("recommended", ["single_crash"], 16, learning_rate=1e-4)
+    config = config_from_cli("recommended", ["single_crash"], 16, None, learning_rate=1e-4)
     assert [row["task"] for row in incident_rows(config)] == ["single_crash"] * 2
     assert config.group == 8 and config.at_once == 1 and config.learning_rate == 1e-4
     plain = make_config("novice", model="x")
-    assert asked_config("novice", [], None, model="x", warm_up=None) == plain
-    config = asked_config("novice", [], None, steps=7, model="x", micro_batches=4)
+    assert config_from_cli("novice", [], None, None, model="x", warm_up=None) == plain
+    config = config_from_cli("novice", [], None, None, steps=7, model="x", micro_batches=4)
     assert (config.steps, config.micro_batches) == (7, 4)
+
+
+def test_steps_are_a_number_and_their_most_is_another_option():
+    assert config_from_cli("recommended", [], None, 10).steps == 10
+    assert config_from_cli("recommended", [], None, 99).steps == 40  # those of the preset
+    assert config_from_cli("recommended", [], 30, 10).steps <= 10
+    with pytest.raises(ValueError, match="give --grpo-max-steps for the most of them"):
+        config_from_cli("recommended", [], 30, None, steps=10)
+
+
+def test_each_seed_has_a_slice_of_its_own():
+    # Published runs are of these incidents: seed x steps x incidents is the first.
+    rows = [incident_rows(make_config("novice", model="x", seed=seed)) for seed in (0, 1, 2)]
+    assert [row[0]["index"] for row in rows] == [0, 640, 1280]
+    assert all(row[-1]["index"] - row[0]["index"] == 639 for row in rows)

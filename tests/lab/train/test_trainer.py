@@ -34,7 +34,7 @@ def test_trl_has_the_private_parts_that_are_relied_on():
     theirs = vars(GRPOTrainer)
     for kind, hooks in HOOKS.items():
         own = {name for name in vars(kind) if name.startswith("_") and not name.startswith("__")}
-        assert own - {"_advantages_by_part"} == set(hooks)
+        assert own - {"_component_advantages"} == set(hooks)
         for name, parameters in hooks.items():
             assert [*inspect.signature(theirs[name]).parameters] == parameters.split(), name
     source = inspect.getsource(GRPOTrainer)
@@ -119,3 +119,22 @@ def test_processor_time_adds_up_over_attempts(tmp_path):
         log.bar.close()
     cpu = [row["cpu_seconds"] for row in lines(tmp_path / "metrics.jsonl")]
     assert cpu[0] < cpu[1] < cpu[2] < 60.0
+
+
+def test_training_ends_when_several_steps_in_a_row_teach_nothing(tmp_path, capsys):
+    # In fp16 the loss may be finite while every step is skipped.
+    log = MetricsLog(tmp_path, 99, False, None, math.inf)
+    log.on_train_begin(None, TrainerState(), None)
+    half, whole = SimpleNamespace(fp16=True), SimpleNamespace(fp16=False)
+    norms = [math.nan] * 4 + [0.1] + [math.inf] * 5
+    for step, norm in enumerate(norms[:-1], 1):
+        logs = {"reward": 0.5, "loss": 0.1, "grad_norm": norm}
+        log.on_log(half, TrainerState(global_step=step), None, logs)
+    with pytest.raises(ValueError, match="of step 10 are not finite, in 5 steps in a row"):
+        log.on_log(half, TrainerState(global_step=10), None, logs)
+    assert capsys.readouterr().out.count("taught nothing") == 9
+    # In other precisions no step is skipped, and the weights are spoiled at once.
+    log = MetricsLog(tmp_path, 99, False, None, math.inf)
+    log.on_train_begin(None, TrainerState(), None)
+    with pytest.raises(ValueError, match="of step 1 are not finite"):
+        log.on_log(whole, TrainerState(global_step=1), None, logs)

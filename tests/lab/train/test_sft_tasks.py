@@ -16,7 +16,7 @@ from logtriage.world.incidents import Incident, sample_incident
 from logtriage.world.telemetry import Telemetry
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 from triagelab.bench.rollouts import TUNING_INDEX
-from triagelab.train import drills
+from triagelab.train import sft_tasks
 
 WORLD = {
     "logtriage.world.incidents",
@@ -42,7 +42,7 @@ SECRETS = {
 }
 
 
-def test_neither_drills_nor_novice_ever_see_the_answer(monkeypatch):
+def test_neither_task_nor_novice_ever_sees_the_answer(monkeypatch):
     # Whatever holds the truth may be read by the world's own modules only; from anywhere else it is
     # an error.
     for owner, names in SECRETS.items():
@@ -56,11 +56,11 @@ def test_neither_drills_nor_novice_ever_see_the_answer(monkeypatch):
     with pytest.raises(AssertionError, match="looked at injection"):
         _ = sample_incident("single_crash", "train", 0).injection
     for index in range(60):
-        drills.drill(index)
-        drills.novice_episode(index)
-        drills.trace_episode(index)
+        sft_tasks.sft_task(index)
+        sft_tasks.novice_episode(index)
+        sft_tasks.trace_episode(index)
     for index in range(4):
-        drills.expert_episode(index)
+        sft_tasks.expert_episode(index)
 
 
 def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
@@ -70,29 +70,33 @@ def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
         drawn.append((split, index))
         return sample_incident(task, split, index, *form, **words)
 
-    for module in (drills, episode):
+    for module in (sft_tasks, episode):
         monkeypatch.setattr(module, "sample_incident", spy)
     for index in range(40):
-        drills.drill(index)
-        drills.novice_episode(index)
-        drills.trace_episode(index)
-    drills.expert_episode(0)
+        sft_tasks.sft_task(index)
+        sft_tasks.novice_episode(index)
+        sft_tasks.trace_episode(index)
+    sft_tasks.expert_episode(0)
     assert {split for split, _ in drawn} == {"train"}
-    assert min(index for _, index in drawn) >= drills.DRILL_INDEX
-    # `TrainingConfig` refuses seeds whose incidents would reach DRILL_INDEX.
-    slices = (drills.DRILL_INDEX + 10 * 10_000, drills.NOVICE_INDEX, drills.NOVICE_INDEX + 10_000)
-    assert list(slices) == sorted(slices) and slices[-1] < drills.HOLDOUT_INDEX
+    assert min(index for _, index in drawn) >= sft_tasks.SFT_TASK_INDEX
+    # `TrainingConfig` refuses seeds whose incidents would reach SFT_TASK_INDEX.
+    slices = (
+        sft_tasks.SFT_TASK_INDEX + 10 * 10_000,
+        sft_tasks.NOVICE_INDEX,
+        sft_tasks.NOVICE_INDEX + 10_000,
+    )
+    assert list(slices) == sorted(slices) and slices[-1] < sft_tasks.HOLDOUT_INDEX
     # The slice by which recipes are compared is 3,600,000 and on, and the expert's comes after it.
-    assert drills.HOLDOUT_INDEX < TUNING_INDEX < drills.EXPERT_INDEX
-    assert max(number for _, number in drills.KINDS.values()) <= 10  # incidents of a drill
+    assert sft_tasks.HOLDOUT_INDEX < TUNING_INDEX < sft_tasks.EXPERT_INDEX
+    assert max(number for _, number in sft_tasks.KINDS.values()) <= 10  # incidents of a task
 
 
 def test_the_examples_stay_what_they_are_and_name_services_by_their_paths():
     # Pinned, because every draw counts: whoever changes these changes the base model, and must
     # build it and all that was trained from it again. The world's own text is in tests/core/golden.
-    made = [[drills.drill(index), drills.novice_episode(index)] for index in range(50)]
-    shown = [drills.expert_episode(index) for index in range(4)]  # with noise in the third
-    assert [hashlib.sha256(json.dumps(one).encode()).hexdigest() for one in (made, shown)] == [
+    made = [[sft_tasks.sft_task(index), sft_tasks.novice_episode(index)] for index in range(50)]
+    expert = [sft_tasks.expert_episode(index) for index in range(4)]  # with noise in the third
+    assert [hashlib.sha256(json.dumps(some).encode()).hexdigest() for some in (made, expert)] == [
         "dd835f1494d4a588054a3323625cab8699897dd1a2d96e309aa381d66822841f",
         "dd0333543eca600bbe9e6f3387adb5356840d32c8ae10b463172eedb9096b9c9",
     ]
@@ -104,17 +108,20 @@ def test_the_examples_stay_what_they_are_and_name_services_by_their_paths():
     }
     text = json.dumps(made)
     assert not [name for name in real if name in text]
-    found = set(re.findall(r"(?:app|db|queue)(?:-[a-z]\d)+", text))
-    assert {"app-a1", "db-a1-b2-c1", "queue-a2-b1"} <= found
+    names = set(re.findall(r"(?:app|db|queue)(?:-[a-z]\d)+", text))
+    assert {"app-a1", "db-a1-b2-c1", "queue-a2-b1"} <= names
     with pytest.raises(ValueError, match="choose split train, not test"):
-        drills.open_varied("single_crash", "test", 0)  # on which nothing is measured
+        sft_tasks.open_varied("single_crash", "test", 0)  # on which nothing is measured
 
 
-def test_a_dialect_has_one_word_for_another_and_keeps_all_else():
+def test_augmentation_has_one_word_for_another_and_keeps_all_else():
     changed = []
     for index in range(60):
-        played = [drills.open_varied("single_crash", "train", index) for _ in range(2)]
-        printed, read = ToolSession(played[0], incident_names), drills.DialectSession(played[1])
+        played = [sft_tasks.open_varied("single_crash", "train", index) for _ in range(2)]
+        printed, read = (
+            ToolSession(played[0], incident_names),
+            sft_tasks.AugmentedSession(played[1]),
+        )
         names = whole_names(printed.services)
         logs = []  # names in log lines, log lines without names, and all other lines
         for session in (printed, read):
@@ -123,15 +130,15 @@ def test_a_dialect_has_one_word_for_another_and_keeps_all_else():
             text = "\n".join(line for line in lines if line.split(" ")[0].isupper())
             other = [line for line in lines if not line.split(" ")[0].isupper()]
             logs.append((re.findall(names, text), re.sub(names, "#", text), other))
-        (kept, plain, table), (kept_too, told, table_too) = logs
+        (kept, plain, table), (kept_too, replaced, table_too) = logs
         assert (kept, table) == (kept_too, table_too)
-        assert re.sub("[A-Za-z]+", "", plain) == re.sub("[A-Za-z]+", "", told)
+        assert re.sub("[A-Za-z]+", "", plain) == re.sub("[A-Za-z]+", "", replaced)
         words = re.findall("[A-Za-z]+", plain)
-        pairs = set(zip(words, re.findall("[A-Za-z]+", told), strict=True))
+        pairs = set(zip(words, re.findall("[A-Za-z]+", replaced), strict=True))
         assert len(set(words)) == len(pairs)  # always the same word for a word
         if played[0].incident.varied_wording:
             changed.append(sum(word != made_up for word, made_up in pairs) / len(pairs))
         else:
-            assert plain == told
+            assert plain == replaced
     mean = sum(changed) / len(changed)
-    assert 0 < mean < drills.MOST_UNKNOWN / 2 and max(changed) > 1.5 * mean  # few or many words
+    assert 0 < mean < sft_tasks.MOST_UNKNOWN / 2 and max(changed) > 1.5 * mean  # few or many words

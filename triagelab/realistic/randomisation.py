@@ -1,8 +1,8 @@
 """The data of `production`: how messy clusters are, and what faults do.
 
-A dial that is a pair is a range from which each cluster draws, uniformly unless a comment says
-otherwise. Comments also give the statistics of real cases (docs/real.md) that a dial follows, in
-the order PetShop, Train Ticket, Online Boutique. If they give none, the sources do not tell it.
+A pair is a range of domain randomisation: each cluster draws from it, uniformly unless a comment
+says otherwise. Comments also give the statistics of real cases (docs/real.md) that a range follows,
+in the order PetShop, Train Ticket, Online Boutique. If they give none, the sources do not tell it.
 """
 
 from typing import NamedTuple
@@ -134,18 +134,20 @@ FAILURES = (
 )  # fmt: skip
 NO_FAULT = len(FAILURES)  # the number of "nothing is wrong"
 NO_FAULT_SHARE = 0.06
-CHANCES = np.array([one.weight for one in FAILURES])
+CHANCES = np.array([fault.weight for fault in FAILURES])
 CHANCES = np.append(CHANCES / CHANCES.sum() * (1.0 - NO_FAULT_SHARE), NO_FAULT_SHARE)
-HIDDEN = np.array([one.hidden for one in FAILURES] + [(1.0,) * len(GROUPS)], np.float32)
-DEPLOYED = np.array([one.deployed for one in FAILURES] + [0.0], np.float32)
-NETWORK = tuple(at for at, one in enumerate(FAILURES) if "delay" in one.effects)  # need a caller
+HIDDEN = np.array([fault.hidden for fault in FAILURES] + [(1.0,) * len(GROUPS)], np.float32)
+DEPLOYED = np.array([fault.deployed for fault in FAILURES] + [0.0], np.float32)
+NETWORK = tuple(
+    at for at, fault in enumerate(FAILURES) if "delay" in fault.effects
+)  # need a caller
 
 
 def _logs(effect: str) -> tuple[np.ndarray, np.ndarray]:
     """Log of an effect's lowest size, and how far that of its highest is above, by kind."""
-    ranges = [one.effects.get(effect) for one in FAILURES] + [None]  # nothing is wrong
-    lowest = [np.log(one[0]) if one else -np.inf for one in ranges]
-    widths = [np.log(one[1] / one[0]) if one else 0.0 for one in ranges]
+    ranges = [fault.effects.get(effect) for fault in FAILURES] + [None]  # nothing is wrong
+    lowest = [np.log(ends[0]) if ends else -np.inf for ends in ranges]
+    widths = [np.log(ends[1] / ends[0]) if ends else 0.0 for ends in ranges]
     return np.array(lowest, np.float32), np.array(widths, np.float32)
 
 
@@ -159,8 +161,8 @@ def sizes(kind: np.ndarray, strength: np.ndarray) -> dict[str, np.ndarray]:
         kind: numbers in `FAILURES`, or `NO_FAULT`, of any shape.
         strength: [..., group], each in [0, 1]; nan for a group that shows nothing.
     """
-    found = {}
+    effects = {}
     for effect, (lowest, width) in _LOGS.items():
         size = np.exp(lowest[kind] + width[kind] * strength[..., GROUP_OF[effect]])
-        found[effect] = np.nan_to_num(size, nan=0.0)
-    return found
+        effects[effect] = np.nan_to_num(size, nan=0.0)
+    return effects

@@ -1,5 +1,5 @@
-"""What the base model imitates: drills in reading, episodes of a novice on-call and, for the track
-`expert`, episodes of an expert.
+"""The SFT tasks of the base model: short ones in reading, episodes of a novice on-call and, for the
+track `expert`, episodes of an expert.
 
 None of them uses the right answer of an incident. They use only what an agent sees, and the runbook
 (`faults.FAULTS`), which is true in the simulated world. The expert also knows how incidents are
@@ -32,14 +32,14 @@ from logtriage.world.wording import VARIED_BOOKS, read_line
 from ..reference.belief import BeliefPolicy
 
 # Slices of `train`, far from GRPO's: `TrainingConfig` refuses to reach the first of them.
-DRILL_INDEX, NOVICE_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
+SFT_TASK_INDEX, NOVICE_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
 EXPERT_INDEX = 4_000_000
-# Shares of the tasks among drills, and among imitated episodes.
-DRILL_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
+# Shares of the incidents' tasks among reading tasks, and among imitated episodes.
+READING_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
 EPISODE_SHARES = {"single_crash": 0.25, "cascading_failure": 0.25, "silent_degradation": 0.5}
 
-DRILL_PROMPT = "Read what the cluster prints and say what it means."
-# Kind of drill to its share and its number of questions.
+READING_PROMPT = "Read what the cluster prints and say what it means."
+# Kind of reading task to its share and its number of questions.
 KINDS = {
     "lines": (0.42, 8),
     "blocks": (0.21, 4),
@@ -55,11 +55,11 @@ SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
 
 PLAIN_SHARE = 0.4  # of examples; the others vary in one of these ways, equally often
 VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
-REWORDED = 0.6  # of questions about lines: there are many words, and drills are cheap
+REWORDED = 0.6  # of questions about lines: there are many words, and these tasks are cheap
 # Noise on log lines in varied wording, in imitated episodes: the share of lines that stay clear;
 # in the others, of unknown and of missing words; of lines of chatter without any known word.
 CLEAR_LINES, UNKNOWN_WORDS, MISSING_WORDS, UNKNOWN_LINES = 0.5, 0.2, 0.2, 0.3
-MOST_UNKNOWN = 0.8  # share of words that a dialect makes up, at most
+MOST_UNKNOWN = 0.8  # share of words that are replaced by made-up ones, at most
 CHATTER, PUNCTUATION = ("normal", "benign"), ",.:;()'\""
 GRAPH_SIZES = (5, 30)  # services of a random call graph
 
@@ -78,14 +78,14 @@ def open_varied(task: str | Task, split: str, index: int) -> Episode:
     return Episode(sample_incident(task, split, index, graph, new_words))
 
 
-def drill(index: int) -> list[Message]:
-    """A drill: short questions about text of `train`, which that text and the runbook answer, or
-    the task to ask every service once.
+def sft_task(index: int) -> list[Message]:
+    """A task in reading: short questions about text of `train`, which that text and the runbook
+    answer, or the task to ask every service once.
     """
     random = Random(f"drill/{index}")
     kind = random.choices(list(KINDS), [share for share, _ in KINDS.values()])[0]
-    # each drill has ten incidents to itself, and uses at most one per question
-    first = DRILL_INDEX + 10 * index
+    # each has ten incidents to itself, and uses at most one per question
+    first = SFT_TASK_INDEX + 10 * index
     if kind == "rounds":
         return _rounds(_open(random, first), random)
     if kind == "graph":
@@ -100,7 +100,7 @@ def drill(index: int) -> list[Message]:
                 exchange.append(_question_of_latency(episode, random))
             else:
                 exchange.append(_question_of_severity(kind, episode))
-    messages = [{"role": "system", "content": DRILL_PROMPT}]
+    messages = [{"role": "system", "content": READING_PROMPT}]
     for text, answer in exchange:
         messages += [{"role": "user", "content": text}, {"role": "assistant", **answer}]
     return messages
@@ -110,7 +110,7 @@ def _rounds(episode: Episode, random: Random) -> list[Message]:
     """Each service is asked once: a model must remember which ones it has asked."""
     topology = episode.incident.topology
     messages = [
-        {"role": "system", "content": DRILL_PROMPT},
+        {"role": "system", "content": READING_PROMPT},
         {"role": "user", "content": f"{call_graph_line(topology)}\nask everybody once"},
     ]
     names = random.sample(topology.names, len(topology.names))
@@ -129,7 +129,7 @@ def _open(random: Random, index: int, reworded: bool = False) -> Episode:
     """An episode of `train` with path names, of a task that `random` draws. With `reworded` it has
     the default call graph and varied wording.
     """
-    task = draw_task(random, DRILL_SHARES)
+    task = draw_task(random, READING_SHARES)
     if reworded:
         episode = Episode(sample_incident(task, "train", index, varied_wording=True))
     else:
@@ -149,13 +149,13 @@ def _questions_of_a_graph(random: Random, index: int) -> list[tuple[str, Message
     """
     graph = random_topology(random, *GRAPH_SIZES)
     topology = renamed_graph(graph, path_names(graph, f"drill/{index}"))
-    below = [(f"called by {one.name}", one.downstream) for one in topology.services]
+    below = [(f"called by {service.name}", service.downstream) for service in topology.services]
     above = [(f"callers of {name}", topology.callers[name]) for name in topology.names]
-    shown, questions = f"{call_graph_line(topology)}\n", []
-    for text, asked in random.sample(below + above, KINDS["graph"][1]):
-        answer = _calls("", *[Action("request_more_logs", (one,)) for one in asked])
-        questions.append((shown + text, answer if asked else {"content": "nothing"}))
-        shown = ""
+    head, questions = f"{call_graph_line(topology)}\n", []
+    for text, names in random.sample(below + above, KINDS["graph"][1]):
+        answer = _calls("", *[Action("request_more_logs", (name,)) for name in names])
+        questions.append((head + text, answer if names else {"content": "nothing"}))
+        head = ""
     return questions
 
 
@@ -181,8 +181,8 @@ def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message
     topology, reader = episode.incident.topology, ReadingPolicy()
     for _ in range(random.randrange(episode.incident.task.max_steps - 1)):
         episode.act(Action("request_more_logs", (topology.names[0],)))
-    shown = random.sample(topology.names, random.randint(2, len(topology.names)))
-    rows = [episode.telemetry.metric(topology.position[name]) for name in shown]
+    names = random.sample(topology.names, random.randint(2, len(topology.names)))
+    rows = [episode.telemetry.metric(topology.position[name]) for name in names]
     observation = Observation(0, 0, metrics=rows)
     reader.begin(topology, observation)
     slowest = reader.slowest()
@@ -260,37 +260,37 @@ class NoisySession(ToolSession):
         return noisy(line, self.services, self._random)
 
 
-class DialectSession(NoisySession):
-    """The same in a dialect, which is drawn for the incident: some words stand for themselves,
-    others always read as the same made-up word.
+class AugmentedSession(NoisySession):
+    """A session with lexical augmentation: throughout the incident some words read as they are, and
+    others always as the same made-up word.
     """
 
-    stream = "dialect"
+    stream = "dialect"  # by which published bases were made
 
     def _read(self, line: str) -> str:
         level, _, text = line.partition(" ")
-        return f"{level} {self._words.sub(self._told, text)}" if level.isupper() else line
+        return f"{level} {self._words.sub(self._replaced, text)}" if level.isupper() else line
 
     @cached_property
     def _words(self) -> re.Pattern[str]:
         return re.compile(rf"{whole_names(self.services)}|[A-Za-z]{{3,}}")
 
     @cached_property
-    def _dialect(self) -> dict[str, str]:
-        """How each word reads that was met; a name reads as it is."""
+    def _readings(self) -> dict[str, str]:
+        """How each word reads that has occurred so far; a name reads as it is."""
         return {name: name for name in self.services}
 
     @cached_property
     def _unknown(self) -> float:
-        """The share of words that the dialect makes up."""
+        """The share of words that are made up."""
         return MOST_UNKNOWN * self._random.random()
 
-    def _told(self, match: re.Match[str]) -> str:
+    def _replaced(self, match: re.Match[str]) -> str:
         word, unknown = match[0], self._unknown
-        if word not in self._dialect:
+        if word not in self._readings:
             made_up = self._random.random() < unknown
-            self._dialect[word] = made_up_word(self._random) if made_up else word
-        return self._dialect[word]
+            self._readings[word] = made_up_word(self._random) if made_up else word
+        return self._readings[word]
 
 
 def made_up_word(random: Random) -> str:
@@ -310,22 +310,22 @@ def noisy(line: str, kept: Container[str], random: Random) -> str:
     unknown = UNKNOWN_WORDS
     if read_line(line)[1].kind in CHATTER and random.random() < UNKNOWN_LINES:
         unknown = 1.0
-    told = [level, words[0]]
+    kept_words = [level, words[0]]
     for word in words[1:]:
         if word.strip(PUNCTUATION) in kept or not any(char.isalpha() for char in word):
-            told.append(word)
+            kept_words.append(word)
         elif random.random() < unknown:
-            told.append(made_up_word(random))
+            kept_words.append(made_up_word(random))
         elif random.random() >= MISSING_WORDS:
-            told.append(word)
-    return " ".join(told)
+            kept_words.append(word)
+    return " ".join(kept_words)
 
 
 @cache
 def varied_words() -> list[str]:
     """All words of the varied wording that have three letters or more."""
     sections = (section for book in VARIED_BOOKS.values() for section in book.values())
-    texts = (re.sub(r"{\w+}", " ", one) for section in sections for one in section)
+    texts = (re.sub(r"{\w+}", " ", template) for section in sections for template in section)
     return sorted({*chain.from_iterable(re.findall("[A-Za-z]{3,}", text) for text in texts)})
 
 
