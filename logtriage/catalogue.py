@@ -3,55 +3,59 @@
 from markupsafe import Markup
 
 from . import registry
-from .drawing import cause_of, closed_gate, draw, draw_parts, score_parts, told
+from .drawing import answer_row, cause_of, closed_gate, draw, draw_parts, score_parts
 from .play.episode import BaseEpisode, Episode, RecordedEpisode
-from .world.tasks import MAX_INDEX, TASKS, Task, check_index, check_split, check_task, splits_on
+from .world.tasks import MAX_INDEX, TASKS, Task, check_index, check_split, splits_on
 from .world.topology import Topology
 
 
 def recorded_task(task: str) -> type[RecordedEpisode] | None:
-    """The task of that name if its incidents were recorded, else None."""
-    if task in TASKS or task not in registry.names(registry.TASKS):
+    """The task of that name if another package adds it, else None."""
+    if task not in registry.names(registry.TASKS):
         return None
-    found: type[RecordedEpisode] = registry.load(registry.TASKS, task)
-    return found
+    recorded: type[RecordedEpisode] = registry.load(registry.TASKS, task)
+    return recorded
+
+
+def find_task(task: str | Task, topology: Topology | None = None) -> Task | type[RecordedEpisode]:
+    """Return the settings of a simulated task, or the class of another's episodes. `ValueError` for
+    an unknown name, and for a task that cannot be played on a custom call graph.
+    """
+    if isinstance(task, Task):
+        return task
+    if task in [*TASKS]:  # a list: from the wire, it may be of any type
+        return TASKS[task]
+    recorded = recorded_task(task)
+    if recorded is None:
+        known, more = ", ".join(tasks_on(topology)), registry.hint(registry.TASKS)
+        raise ValueError(f"unknown task {task!r:.60}; choose one of {known}{more}")
+    if topology is not None:
+        own = f"{task} incidents have call graphs of their own"
+        raise ValueError(f"{own}; leave out the topology")
+    return recorded
 
 
 def open_incident(
     task: str | Task, split: str, index: int, topology: Topology | None = None
 ) -> BaseEpisode:
     """Open the incident at these coordinates; recorded ones have call graphs of their own."""
-    if isinstance(task, str):
-        recorded = recorded_task(task)
-        if recorded is not None:
-            if topology is not None:
-                own = f"{task} incidents have call graphs of their own"
-                raise ValueError(f"{own}; leave out the topology")
-            return recorded.open(split, index)
-        _check_name(task, topology)
-    return Episode.open(task, split, index, topology)
+    known = find_task(task, topology)
+    if isinstance(known, Task):
+        return Episode.open(known, split, index, topology)
+    return known.open(split, index)
 
 
 def check_coordinates(task: str, split: str, index: int) -> Task | None:
     """Return the settings of an incident's task, or None for a recorded incident. `ValueError` if
     there is no such incident.
     """
-    recorded = recorded_task(task)
-    if recorded is not None:
-        recorded.check_case(split, index)
-        return None
-    _check_name(task)
-    check_split(split)
-    check_index(index)
-    return check_task(task)
-
-
-def _check_name(task: str, topology: Topology | None = None) -> None:
-    """Raise `ValueError` for an unknown name; unlike in `check_task`, the message lists all."""
-    if task not in TASKS:
-        known = ", ".join(tasks_on(topology))
-        more = registry.hint(registry.TASKS)
-        raise ValueError(f"unknown task {task!r:.60}; choose one of {known}{more}")
+    known = find_task(task)
+    if isinstance(known, Task):
+        check_split(split)
+        check_index(index)
+        return known
+    known.check_case(split, index)
+    return None
 
 
 def tasks_on(topology: Topology | None) -> list[str]:
@@ -82,7 +86,8 @@ def draw_end(episode: BaseEpisode) -> Markup:
     if score is None:
         return Markup()
     if isinstance(episode, RecordedEpisode):
-        return draw_parts(score, [told(*row) for row in episode.answers()], episode.cause)
+        answers = [answer_row(*answer) for answer in episode.answers()]
+        return draw_parts(score, answers, episode.cause)
     assert isinstance(episode, Episode)
     parts = score_parts(score, record, episode.incident)
     return draw_parts(score, parts, cause_of(episode.incident), closed_gate(score, record))

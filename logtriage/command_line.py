@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from . import registry
-from .play.actions import shown, visible
+from .play.actions import quoted, visible
 
 LONGEST = 2_000  # characters shown of each line of an error
 
@@ -51,5 +51,5 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         known = self.list_commands(ctx)
         if args[0] not in known and not {"train", "triage"} <= {*known}:
-            ctx.fail(f"{shown(args[0])} is no command that is installed; {registry.MORE}")
+            ctx.fail(f"{quoted(args[0])} is no command that is installed; {registry.MORE}")
         return super().resolve_command(ctx, args)

@@ -57,11 +57,11 @@ def draw(
     newest: dict[str, tuple[Metric, int]] = {}
     alerts: list[Alert] = []
     log = []
-    for action, shown in (Step(None, opening), *history):
-        newest |= {row.service: (row, shown.step) for row in shown.metrics or ()}
-        alerts = alerts if shown.alerts is None else shown.alerts
-        done = "" if shown is opening else "invalid action"
-        log.append((f"{action.type} {action.value}" if action else done, shown, by_level(shown)))
+    for action, seen in (Step(None, opening), *history):
+        newest |= {row.service: (row, seen.step) for row in seen.metrics or ()}
+        alerts = alerts if seen.alerts is None else seen.alerts
+        done = "" if seen is opening else "invalid action"
+        log.append((f"{action.type} {action.value}" if action else done, seen, by_level(seen)))
     return read_template(__package__, "drawing.html.jinja").render(
         last=log[-1][1],
         alerts=alerts,
@@ -72,7 +72,7 @@ def draw(
     )
 
 
-def told(
+def answer_row(
     name: str, answer: str | None, truth: str | None, value: float, weight: float = 0.0
 ) -> Answer:
     """A part of the score; an empty answer or truth becomes `none`."""
@@ -101,7 +101,7 @@ def score_parts(score: Score, record: Record, incident: Incident) -> list[Answer
         (f"{record.steps} steps, {record.closed_by}", f"{PAR_STEPS[real]} steps"),
     ]
     return [
-        told(name, *row, value, weight)
+        answer_row(name, *row, value, weight)
         for (name, weight), row, value in zip(WEIGHTS.items(), rows, score[:5], strict=True)
     ]
 

@@ -1,5 +1,8 @@
 """`TriageEnvironment`: the OpenEnv interface of an episode."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +10,7 @@ from . import REPOSITORY, __version__
 from .catalogue import draw_episode, open_incident
 from .models import TriageAction, TriageObservation, TriageState
 from .openenv_base import Environment, EnvironmentMetadata, Rubric
-from .play.actions import Action, action_values, shown
+from .play.actions import Action, action_values, quoted
 from .play.episode import BaseEpisode
 from .play.observation import Observation, render
 from .play.scoring import Score
@@ -17,6 +20,11 @@ from .world.topology import Topology
 
 NUMBERED = 1_000  # incidents of each task and split in the task API
 MAX_EPISODE_ID = 255  # characters, as in OpenEnv's own reset request
+# What the total follows from: these are the parts of the rubric.
+SCORE_PARTS = [name for name in Score._fields if name not in ("total", "solved")]
+
+# Opens incidents that are not simulated, one at a time: more threads would only slow the server.
+OPENING = ThreadPoolExecutor(max_workers=1, thread_name_prefix="opening")
 
 
 class ScorePart(Rubric):
@@ -34,7 +42,7 @@ class TriageRubric(Rubric):
     def __init__(self) -> None:
         super().__init__()
         self.score: Score | None = None  # until the end, and the reward is 0
-        for name in Score._fields[:-1]:
+        for name in SCORE_PARTS:
             setattr(self, name, ScorePart())
 
     def forward(self, action: TriageAction, observation: TriageObservation) -> float:
@@ -72,7 +80,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         self._topology = topology
         self._episode: BaseEpisode | None = None
         self._episode_id: str | None = None
-        self._next_index = 0
+        self._next_number = 0
 
     def reset(
         self,
@@ -88,28 +96,24 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """Open an incident; a bad argument raises `ValueError`, and what was open stays open.
 
         With `task`, `index` is the incident's own; without, it is the index for `get_task`. If
-        `index` is left out, `seed` takes its place; if both are, indices count up from 0. The task
-        `real` plays recorded incidents, whose splits are their sources, and `production` incidents
-        drawn to be like them, where the package that has them is installed.
+        `index` is left out, `seed` takes its place; if both are, indices count up from 0. Where the
+        package is installed that adds them, the task `real` plays recorded incidents, whose splits
+        are their sources, and `production` realistic ones, which are drawn.
         """
         if kwargs:
             takes = "reset takes seed, episode_id, task, split, index"
-            raise ValueError(f"unknown argument {shown(next(iter(kwargs)))}; {takes}")
+            raise ValueError(f"unknown argument {quoted(next(iter(kwargs)))}; {takes}")
         named = episode_id is None or isinstance(episode_id, str)
         if not named or len(episode_id or "") > MAX_EPISODE_ID:
             rule = f"text of at most {MAX_EPISODE_ID} characters"
-            raise ValueError(f"episode_id must be {rule}, got {shown(episode_id)}")
-        number: Any = index
-        if number is None:
-            number = self._next_index if seed is None else seed
+            raise ValueError(f"episode_id must be {rule}, got {quoted(episode_id)}")
+        given = (index, seed, self._next_number)
+        number: Any = next(value for value in given if value is not None)
         if isinstance(number, float) and number.is_integer():  # JSON has one kind of number
             number = int(number)
-        if task is None:
-            check_index(number)
-            episode = open_incident(**_numbered(split, number), topology=self._topology)
-        else:
-            episode = open_incident(task, split, number, self._topology)
-        self._next_index = number + 1
+        place = _in_turn(split, number) if task is None else (task, split, number)
+        episode = open_incident(*place, self._topology)
+        self._next_number = number + 1
         self._reset_rubric()
         self._episode, self._episode_id = episode, episode_id
         return self._observe(episode.opening, episode.incident.topology)
@@ -127,11 +131,16 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
             answer.reward = self._apply_rubric(action, answer)
         return answer
 
-    # A step takes microseconds: running it on the server's event loop costs less than switching to
-    # a thread and back.
+    # A step takes microseconds, and a simulated incident opens in under a millisecond: running them
+    # on the server's event loop costs less than switching to a thread and back. Other incidents are
+    # read or drawn for so long that every session would wait.
 
     async def reset_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
-        return self.reset(*args, **kwargs)
+        if kwargs.get("task") in (None, *TASKS):
+            return self.reset(*args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(
+            OPENING, partial(self.reset, *args, **kwargs)
+        )
 
     async def step_async(self, /, *args: Any, **kwargs: Any) -> TriageObservation:
         return self.step(*args, **kwargs)
@@ -182,12 +191,12 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         """`task`, `split` and the incident's own `index`; `IndexError` beyond `num_tasks`."""
         if not 0 <= index < self.num_tasks(split):
             raise IndexError(f"task index must be 0 to {self.num_tasks(split) - 1}, got {index}")
-        return _numbered(split, index)
+        return _task_spec(split, index)
 
     def get_task_range(
         self, split: str, start: int | None = None, stop: int | None = None
     ) -> list[dict[str, Any]]:
-        return [_numbered(split, index) for index in range(self.num_tasks(split))[start:stop]]
+        return [_task_spec(split, number) for number in range(self.num_tasks(split))[start:stop]]
 
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
         return self.get_task_range(split)
@@ -223,6 +232,12 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         )
 
 
-def _numbered(split: str, number: int) -> dict[str, Any]:
-    """The coordinates of task `number` in a split: the tasks take turns."""
-    return {"task": list(TASKS)[number % len(TASKS)], "split": split, "index": number // len(TASKS)}
+def _in_turn(split: str, number: int) -> tuple[str, str, int]:
+    """The coordinates of the incident that the task API numbers so: the tasks take turns."""
+    check_index(number)
+    return [*TASKS][number % len(TASKS)], split, number // len(TASKS)
+
+
+def _task_spec(split: str, number: int) -> dict[str, Any]:
+    task, split, index = _in_turn(split, number)
+    return {"task": task, "split": split, "index": index}

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import logtriage
 from logtriage.__main__ import app
+from logtriage.play.tools import MALFORMED_COST
 from logtriage.world.faults import FAULTS
 from logtriage.world.tasks import BENCHMARK_VERSION
 
@@ -178,4 +179,5 @@ def test_texts_name_the_versions():
     assert any(head.startswith(logtriage.__version__) for head in heads)
     rules = (ROOT / "docs" / "benchmark.md").read_text()
     assert f"Version {BENCHMARK_VERSION} " in rules
+    assert f"takes {MALFORMED_COST} off for each malformed call" in rules
     assert f"{len(FAULTS)} kinds of faults" in (ROOT / "README.md").read_text()

@@ -23,9 +23,8 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo
 from inspect_ai.util import registry_info
 
-from ..play import scoring
 from ..play.conversation import Message, answers, from_wire, opening_messages
-from ..play.episode import Episode, incident_id, told_at_the_end
+from ..play.episode import Episode, closing_report, incident_id
 from ..play.tools import ToolSession, tool_schemas
 from ..world.tasks import BENCHMARK_VERSION, SPLITS, check_tasks
 
@@ -59,7 +58,7 @@ def triage() -> Solver:
                     break
         finally:  # also if Inspect's limit of messages, tokens or time is reached
             episode.abandon()
-            state.store.set("end", told_at_the_end(episode))
+            state.store.set("end", closing_report(episode))
         return state
 
     return solve
@@ -88,11 +87,9 @@ def triage_score() -> Scorer:
         end = state.store.get("end")
         if end is None:
             raise ValueError("only the solver `triage` plays incidents; leave out --solver")
-        parts, blamed = end["score"], ", ".join(end["blamed"]) or "nobody"
-        solved = float(scoring.solved(scoring.Score(**parts)))
         return Score(
-            value={"total": parts["total"], "solved": solved, **parts},
-            answer=blamed,
+            value=end["score"],
+            answer=", ".join(end["blamed"]) or "nobody",
             explanation=f"root cause: {end['root_cause'] or 'a false alarm'}; {end['closed_by']}",
             metadata=end,
         )

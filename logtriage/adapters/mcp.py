@@ -22,8 +22,8 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from .. import __version__
-from ..play.actions import CHOICES, shown
-from ..play.episode import Episode, incident_id, told_at_the_end
+from ..play.actions import CHOICES, quoted
+from ..play.episode import Episode, closing_report, incident_id
 from ..play.observation import SYSTEM_PROMPT
 from ..play.tools import ToolSession, tool_schemas
 from ..slow_imports import IRI_SYNTAX, hidden
@@ -48,13 +48,13 @@ def tools() -> list[types.Tool]:
     """The tools, with the values that an argument can have; services depend on the incident."""
     # Not every client shows its model a server's instructions, but all show the descriptions.
     rules = f"Open the next incident: returns its id and what is known.\n\n{SYSTEM_PROMPT}"
-    found = [types.Tool(name=OPEN, description=rules, inputSchema={"type": "object"})]
+    offered = [types.Tool(name=OPEN, description=rules, inputSchema={"type": "object"})]
     for schema in tool_schemas():
         name, description, parameters, _ = schema["function"].values()
         for argument in CHOICES.keys() & parameters["properties"].keys():
             parameters["properties"][argument]["enum"] = list(CHOICES[argument])
-        found.append(types.Tool(name=name, description=description, inputSchema=parameters))
-    return found
+        offered.append(types.Tool(name=name, description=description, inputSchema=parameters))
+    return offered
 
 
 class Seat:
@@ -69,7 +69,7 @@ class Seat:
         if name == OPEN:
             return _result(self._open(arguments), wrong=False)
         if self._playing is None or self._playing[0].done:
-            raise ValueError(f"{shown(name)}: no incident is open; call {OPEN} first")
+            raise ValueError(f"{quoted(name)}: no incident is open; call {OPEN} first")
         episode, session, opened = self._playing
         malformed = session.malformed
         answer = session.call(name, arguments)
@@ -77,7 +77,7 @@ class Seat:
         if not episode.done:
             return _result(answer, wrong)
         self._tell(episode, opened)
-        return _result(answer, wrong, told_at_the_end(episode))
+        return _result(answer, wrong, closing_report(episode))
 
     def leave(self) -> None:
         """Close an incident that is still open as timed out. The client has read it, and must not
@@ -94,7 +94,7 @@ class Seat:
 
     def _open(self, arguments: dict[str, Any]) -> str:
         if arguments:
-            raise ValueError(f"{OPEN} takes nothing, got {shown(arguments)}; leave it out")
+            raise ValueError(f"{OPEN} takes nothing, got {quoted(arguments)}; leave it out")
         if self._playing is not None and not self._playing[0].done:
             opened = incident_id(self._playing[0])
             raise ValueError(f"{opened} is still open; close it by resolve or ignore first")
@@ -126,8 +126,8 @@ def make_server(incidents: Iterator[Episode], finish: Finish | None = None) -> S
         finally:
             client.leave()
 
-    told = f"Incidents to triage. Call {OPEN}; its description has the rules."
-    server = Server("logtriage", version=__version__, instructions=told, lifespan=seat)
+    instructions = f"Incidents to triage. Call {OPEN}; its description has the rules."
+    server = Server("logtriage", version=__version__, instructions=instructions, lifespan=seat)
     # It warns of each unknown tool by its name, which may be of any length.
     logging.getLogger("mcp").setLevel(logging.ERROR)
 
@@ -181,16 +181,16 @@ def without_session(scope: Scope, body: bytes) -> JSONResponse | None:
     try:
         asked = types.JSONRPCMessage.model_validate_json(body).root
     except ValidationError:
-        told = "no JSON-RPC 2.0 message; send an object of plain values"
-        return _json_rpc(None, error={"code": types.INVALID_REQUEST, "message": told})
+        reason = "no JSON-RPC 2.0 message; send an object of plain values"
+        return _json_rpc(None, error={"code": types.INVALID_REQUEST, "message": reason})
     alone = isinstance(asked, types.JSONRPCRequest) and "mcp-session-id" not in headers
     if not alone or asked.method == "initialize":
         return None
     if asked.method == "tools/list":
         listed = types.ListToolsResult(tools=tools())
         return _json_rpc(asked.id, result=listed.model_dump(by_alias=True, exclude_none=True))
-    told = f"{shown(asked.method)} needs a session; send initialize first"
-    return _json_rpc(asked.id, error={"code": types.METHOD_NOT_FOUND, "message": told})
+    reason = f"{quoted(asked.method)} needs a session; send initialize first"
+    return _json_rpc(asked.id, error={"code": types.METHOD_NOT_FOUND, "message": reason})
 
 
 def _json_rpc(number: str | int | None, **answer: object) -> JSONResponse:

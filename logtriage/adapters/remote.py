@@ -47,12 +47,12 @@ class RemoteEpisode(BaseEpisode):
             self._server.idle.append(self._session)
 
     def _take(self, action: Action) -> Observation:
-        shown = self._send(
+        observation = self._send(
             TriageAction(action_type=action.type, value=action.value, confidence=action.confidence)
         )
         if action.type != "request_more_logs":
             self.record.note(action)
-        return shown
+        return observation
 
     def _waste(self) -> None:
         self._send(REFUSED)

@@ -51,16 +51,16 @@ def main(coordinates: Path) -> None:
     path, *given = sys.argv[1:]
     words = [word[:MOST_CHARACTERS] for word in given[:MOST_WORDS]]
     episode = Episode.open(**json.loads(coordinates.read_text()))
-    shown = [usage(), render(episode.opening, episode.incident.topology)]
+    answers = [usage(), render(episode.opening, episode.incident.topology)]
     with open(path, "a+", encoding="utf-8") as journal:
         fcntl.flock(journal, fcntl.LOCK_EX)  # two calls at once are two steps
         journal.seek(0)
         for line in journal:
             with suppress(json.JSONDecodeError):  # half a line: that call was never answered
-                shown.append(take(episode, json.loads(line)))
+                answers.append(take(episode, json.loads(line)))
         if words and words[0] not in HELP:
             if not episode.done:
                 journal.write("\n" + json.dumps(words))
                 journal.flush()
-            shown = [take(episode, words)]
-    print("\n\n".join(shown))  # printed last, so that only what was written is answered
+            answers = [take(episode, words)]
+    print("\n\n".join(answers))  # printed last, so that only what was written is answered

@@ -48,7 +48,7 @@ class Action(NamedTuple):
         return ":".join(self.args)
 
 
-def shown(value: object, most: int = 60) -> str:
+def quoted(value: object, most: int = 60) -> str:
     """Quote a bad value for an error message: printable, and cut to `most` characters."""
     text = repr(value)
     return text if len(text) <= most else text[: most - 3] + "..."
@@ -65,19 +65,19 @@ def visible(text: bytes | str, most: int = QUOTED) -> str:
     text = text[:most].replace("\t", " ")
     if not text.isprintable():
         text = "".join(
-            one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+            char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
         )
     return text + "..." if cut else text
 
 
 def action_values(topology: CallGraph) -> dict[str, tuple[str, ...]]:
     """Map each action type to the values it can take on that topology; `("",)` if it takes none."""
-    found = {}
+    allowed = {}
     for name, arguments in ACTION_ARGUMENTS.items():
-        choices = [CHOICES.get(one, topology.names) for one in arguments]
-        found[name] = tuple(":".join(values) for values in product(*choices))
-    found["request_more_logs"] += (ALL_SERVICES,)
-    return found
+        choices = [CHOICES.get(argument, topology.names) for argument in arguments]
+        allowed[name] = tuple(":".join(values) for values in product(*choices))
+    allowed["request_more_logs"] += (ALL_SERVICES,)
+    return allowed
 
 
 def check_action(action: Action, topology: CallGraph) -> None:
@@ -88,21 +88,21 @@ def check_action(action: Action, topology: CallGraph) -> None:
     names = ACTION_ARGUMENTS.get(action_type)
     if names is None:
         raise ValueError(
-            f"unknown action type {shown(action_type)}; choose one of {', '.join(ACTION_TYPES)}"
+            f"unknown action type {quoted(action_type)}; choose one of {', '.join(ACTION_TYPES)}"
         )
     if len(args) != len(names):
-        given = shown(action.value)
+        given = quoted(action.value)
         if action_type == "remediate":
             known = f"remedies are {', '.join(REMEDIES)}"
             raise ValueError(f"remediate takes 'remedy:service', got {given}; {known}")
         if not names:
             raise ValueError(f"{action_type} takes no value, got {given}; leave it empty")
         if args:
-            raise ValueError(f"{action_type} takes one {names[0]}, got {shown(args)}; give one")
+            raise ValueError(f"{action_type} takes one {names[0]}, got {quoted(args)}; give one")
         args = ("",)
     asks = action_type == "request_more_logs"
     for name, value in zip(names, args, strict=True):
         allowed = topology.position if name == "service" else CHOICES[name]
         if value not in allowed and not (asks and value == ALL_SERVICES):
             way_out = ", ".join(allowed) + (f", or {ALL_SERVICES}" if asks else "")
-            raise ValueError(f"unknown {name} {shown(value)}; choose one of {way_out}")
+            raise ValueError(f"unknown {name} {quoted(value)}; choose one of {way_out}")

@@ -90,9 +90,9 @@ def is_deep(read: Any) -> bool:
     for _ in range(MOST_NESTED + 1):
         level = [
             inner
-            for one in level
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
+            for value in level
+            if isinstance(value, dict | list)
+            for inner in (value.values() if isinstance(value, dict) else value)
         ]
     return bool(level)
 
@@ -183,15 +183,15 @@ def written_calls(content: str) -> list[WrittenCall | None]:
 def _read(part: str) -> list[WrittenCall | None]:
     """Return the calls in one piece of JSON: objects one after another, or a list of them."""
     decoder, rest = json.JSONDecoder(), part.strip()
-    found: list[WrittenCall | None] = []
-    while rest and len(found) < MOST_CALLS:
+    calls: list[WrittenCall | None] = []
+    while rest and len(calls) < MOST_CALLS:
         try:
             read, end = decoder.raw_decode(rest)
         except (ValueError, RecursionError):  # also for endless integers or nesting
-            return [*found, None]
-        found += map(_call, read if isinstance(read, list) else [read])
+            return [*calls, None]
+        calls += map(_call, read if isinstance(read, list) else [read])
         rest = rest[end:].lstrip(" \t\r\n,;")
-    return found or [None]
+    return calls or [None]
 
 
 def _call(read: Any) -> WrittenCall | None:

@@ -84,7 +84,7 @@ class BaseEpisode:
             self._close(TIMEOUT)
 
     def leave(self) -> None:
-        """Release the episode, which is not used again; one on a server has something to free."""
+        """Release the episode, which is not used again. Remote episodes hold a session."""
 
     def _take(self, action: Action) -> Observation:
         """Do what a valid action asks, and return what it shows."""
@@ -103,15 +103,14 @@ class BaseEpisode:
         """Return the score of the closed incident; None if the truth is not known."""
         return None
 
-    def _step(self, action: Action | None, shown: Observation) -> Observation:
+    def _step(self, action: Action | None, observation: Observation) -> Observation:
         self.record.steps += 1
         if action is not None and action.type in ("resolve", "ignore"):
             self._close(action.type)
         elif self.record.steps >= self.max_steps:
             self._close(TIMEOUT)
-        # `_replace` takes twice as long.
-        observation = Observation(
-            self.record.steps, self.max_steps, *shown[2:7], self.done, *shown[8:]
+        observation = observation._replace(
+            step=self.record.steps, max_steps=self.max_steps, done=self.done
         )
         self.history.append(Step(action, observation))
         return observation
@@ -227,7 +226,6 @@ class Episode(BaseEpisode):
         self.cluster.advance()
 
     def _judge(self) -> Score:
-        self.record.fault_active = self.cluster.active is not None
         return score(self.record, self.incident)
 
 
@@ -237,9 +235,9 @@ def incident_id(episode: BaseEpisode) -> str:
     return f"{incident.task_name}/{incident.split}/{incident.index}"
 
 
-def told_at_the_end(episode: Episode) -> dict[str, Any]:
-    """What is told about a closed incident: the services blamed, the score with its parts, and the
-    truth. For a false alarm, the root cause, fault, remedy and team are None.
+def closing_report(episode: Episode) -> dict[str, Any]:
+    """What an agent may know of a closed incident: the services blamed, the score with its parts,
+    and the truth. For a false alarm, the root cause, fault, remedy and team are None.
     """
     incident = episode.incident
     return {

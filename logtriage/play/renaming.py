@@ -42,10 +42,12 @@ NAMED = ("service", "caller", "callee")  # fields of an observation's rows that 
 def path_names(graph: CallGraph, seed: str) -> dict[str, str]:
     """Map the real name of every service to its path name; `seed` shuffles the siblings' numbers.
 
-    Nothing depends on the real names. A service that no edge leads to is numbered like an edge.
+    Nothing depends on the real names. A service that users cannot reach is numbered like an entry
+    service.
     """
     random, paths, roots = Random(f"path names/{seed}"), dict[str, tuple[int, ...]](), 0
-    for start in (*(graph.names[position] for position in graph.edges), *graph.names):
+    entries = [graph.names[position] for position in graph.entry_services]
+    for start in (*entries, *graph.names):
         if start in paths:
             continue
         roots += 1
@@ -91,9 +93,11 @@ def names_for(config: dict[str, Any]) -> Names | None:
 def renamed_graph(graph: Graph, names: Mapping[str, str]) -> Graph:
     """Return the same call graph under other names."""
     services = []
-    for one in graph.services:
-        calls, publishes = (tuple(names[to] for to in some) for some in (one.calls, one.publishes))
-        services.append(replace(one, name=names[one.name], calls=calls, publishes=publishes))
+    for service in graph.services:
+        calls = tuple(names[callee] for callee in service.calls)
+        publishes = tuple(names[callee] for callee in service.publishes)
+        own = names[service.name]
+        services.append(replace(service, name=own, calls=calls, publishes=publishes))
     return type(graph)(tuple(services))
 
 
@@ -101,15 +105,15 @@ def renamed_observation(
     observation: Observation, graph: CallGraph, names: Mapping[str, str]
 ) -> Observation:
     """Return an observation of this call graph, which has real names, under other names."""
-    shown = observation._asdict()
+    fields = observation._asdict()
     for field in ("alerts", "metrics", "measures", "calls", "counts"):
-        if shown[field] is not None:
-            shown[field] = [_renamed_row(row, names) for row in shown[field]]
+        if fields[field] is not None:
+            fields[field] = [_renamed_row(row, names) for row in fields[field]]
     if observation.lines is not None:
-        shown["lines"] = [_renamed_line(line, graph, names) for line in observation.lines]
+        fields["lines"] = [_renamed_line(line, graph, names) for line in observation.lines]
     for field in ("notice", "error"):
-        shown[field] = _replaced(shown[field], names, names)
-    return Observation(**shown)
+        fields[field] = _replaced(fields[field], names, names)
+    return Observation(**fields)
 
 
 def _renamed_row(row: Any, names: Mapping[str, str]) -> Any:
@@ -136,4 +140,4 @@ def whole_names(some: Iterable[str]) -> str:
 
 def _replaced(text: str, some: Iterable[str], names: Mapping[str, str]) -> str:
     """Replace these names in a text wherever one is a whole word."""
-    return re.sub(whole_names(some), lambda found: names[found[0]], text) if text else text
+    return re.sub(whole_names(some), lambda match: names[match[0]], text) if text else text

@@ -48,7 +48,6 @@ class Record:
     remediations: list[tuple[str, str]] = field(default_factory=list)
     repeats: int = 0
     steps: int = 0
-    fault_active: bool = True
     closed_by: str | None = None
     confidence: float | None = None
 
@@ -88,7 +87,8 @@ class Record:
 
 class Score(NamedTuple):
     """The score of an episode: five parts in [0, 1] before weighting, the cost that is subtracted,
-    the gate (1 if passed, else 0), and the total.
+    the gate (1 if passed, else 0), the total, and whether the incident was solved (1, else 0): the
+    root cause is right, the fault is gone or the false alarm dismissed, and the gate is passed.
     """
 
     severity: float
@@ -99,6 +99,7 @@ class Score(NamedTuple):
     cost: float
     gate: float
     total: float
+    solved: float
 
 
 def score(record: Record, incident: Incident) -> Score:
@@ -108,16 +109,14 @@ def score(record: Record, incident: Incident) -> Score:
     earned = total(weight * part for weight, part in zip(WEIGHTS.values(), parts, strict=True))
     # Rounded, or a full score would be 0.9999999999999999.
     worth = min(1.0, max(0.0, round(earned - cost, 9)))
-    return Score(*parts, cost, gate, gate * worth)
+    named = parts[1] == 1.0  # a false alarm is named by dismissing it
+    solved = float(named and gate == 1.0 and _fault_gone(record, incident))
+    return Score(*parts, cost, gate, gate * worth, solved)
 
 
-def solved(score: Score) -> bool:
-    """Whether the root cause is right, the fault is gone or the false alarm dismissed, and the gate
-    is passed.
-    """
-    # The right remedy came first, or speed was rewarded, or the score has no part for remedies.
-    gone = score.remediation == 1.0 or score.speed > 0.0 or score.total == 1.0
-    return score.root_cause == 1.0 and score.gate == 1.0 and gone
+def _fault_gone(record: Record, incident: Incident) -> bool:
+    """Whether the right remedy was applied at the root, first or later; true at a false alarm."""
+    return incident.injection is None or (incident.remedy, incident.root) in record.remediations
 
 
 def _right_answers(record: Record, incident: Incident) -> tuple[float, float, float, float]:
@@ -141,7 +140,8 @@ def _right_answers(record: Record, incident: Incident) -> tuple[float, float, fl
 def _speed(record: Record, incident: Incident) -> float:
     """1 at the fewest steps, 0 at the last; 0 unless the fault is gone or the alarm dismissed."""
     real = incident.injection is not None
-    if record.closed_by != ("resolve" if real else "ignore") or (real and record.fault_active):
+    closed = record.closed_by == ("resolve" if real else "ignore")
+    if not closed or not _fault_gone(record, incident):
         return 0.0
     fewest, most = PAR_STEPS[real], incident.task.max_steps
     return 1.0 - min(1.0, max(0, record.steps - fewest) / (most - fewest))

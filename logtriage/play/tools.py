@@ -11,17 +11,17 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from ..world.call_graph import CallGraph
-from .actions import ACTION_ARGUMENTS, ACTION_TYPES, Action, shown
+from .actions import ACTION_ARGUMENTS, ACTION_TYPES, Action, quoted
 from .episode import BaseEpisode, Episode, OpenEpisode, final_score
 from .observation import CLOSED, Observation, render
 from .renaming import Names, renamed_graph, renamed_observation
 
-# Subtracted from the training reward for each call that is not a valid action; without it, training
-# drifts to call spam.
+# What TRL's trainer subtracts for each call that is not a valid action; without it, training drifts
+# to call spam. Every other interface pays the total of the score (docs/benchmark.md).
 MALFORMED_COST = 0.05
 
 SIGNATURES = {
-    name: Signature([Parameter(one, Parameter.POSITIONAL_OR_KEYWORD) for one in arguments])
+    name: Signature([Parameter(word, Parameter.POSITIONAL_OR_KEYWORD) for word in arguments])
     for name, arguments in ACTION_ARGUMENTS.items()
 }
 
@@ -45,9 +45,9 @@ class ToolSession:
         graph = episode.incident.topology
         self.names = names(episode) if names else {}
         self._real = {name: real for real, name in self.names.items()}
-        shown = renamed_graph(graph, self.names) if self.names else graph
-        self.services = shown.names
-        self.opening = self._rendered(episode.opening, shown)
+        graph = renamed_graph(graph, self.names) if self.names else graph
+        self.services = graph.names
+        self.opening = self._rendered(episode.opening, graph)
         self.malformed = 0
         self.late = 0
         self.seconds = 0.0
@@ -60,7 +60,7 @@ class ToolSession:
             return CLOSED
         if name not in SIGNATURES:
             known = ", ".join(ACTION_TYPES)
-            return self.refuse(f"unknown tool {shown(name)}; choose one of {known}")
+            return self.refuse(f"unknown tool {quoted(name)}; choose one of {known}")
         if not isinstance(arguments, dict):
             got = type(arguments).__name__
             return self.refuse(f"arguments of {name} must be a JSON object, got {got}")
@@ -74,7 +74,7 @@ class ToolSession:
             return self.refuse(f"unknown service; choose one of {', '.join(self.services)}")
         began = time.perf_counter()
         # A value that is not text is turned into text, and treated like any other.
-        value = ":".join(self._real.get(str(one), str(one)) for one in bound.args)
+        value = ":".join(self._real.get(str(word), str(word)) for word in bound.args)
         observation = self.episode.act(Action.parse(name, value))
         answer = self._rendered(observation)
         self.seconds += time.perf_counter() - began
@@ -94,7 +94,7 @@ class ToolSession:
         return render(observation, opening)
 
     def reward(self) -> float:
-        """Return the training reward: the score minus `MALFORMED_COST` per malformed call. An open
+        """Return TRL's training reward: the total less `MALFORMED_COST` per malformed call. An open
         incident is closed as timed out first.
         """
         self.episode.abandon()
@@ -200,7 +200,10 @@ def tool_schemas() -> list[dict[str, Any]]:
     """JSON schemas of the tools, sorted by name, as transformers' `get_json_schema` makes them."""
     schemas = []
     for name, description, arguments in described_tools():
-        properties = {one: {"type": "string", "description": arguments[one]} for one in arguments}
+        properties = {
+            argument: {"type": "string", "description": meaning}
+            for argument, meaning in arguments.items()
+        }
         parameters: dict[str, Any] = {"type": "object", "properties": properties}
         if arguments:
             parameters["required"] = list(arguments)

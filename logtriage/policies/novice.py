@@ -18,7 +18,7 @@ from .scripted import REAL_SLOWDOWN, ReadingPolicy
 # an imitator of random questions asks the same service again and again in greedy play.
 ANSWER_STEPS = PAR_STEPS[1]
 MOST_ASKED = 12  # its patience: 1 to this many questions, uniformly, if there are steps for it
-STARTS_AT_EDGE = 0.5  # chance to ask the edge first
+STARTS_AT_ENTRY = 0.5  # chance to ask the entry service first
 FOLLOWS = 0.75  # chance to ask where lines show a fault or report errors, else down its list
 MAKES_SURE = 0.8  # chance to ask a service again whose lines hint at a fault but prove none
 STOPS_ASKING = 0.8  # chance, whenever the service asked last has shown its fault
@@ -53,7 +53,7 @@ class NovicePolicy(ReadingPolicy):
             if informed and not self.proven(self._asked[-1]) and random() < MAKES_SURE:
                 return self._ask(self._asked[-1])
             if not (informed and random() < STOPS_ASKING):
-                return self._ask(self._whom_to_ask())
+                return self._ask(self._next_to_ask())
         if self._quiet and not informed and random() < DISMISSES:
             return [Action("classify_severity", (self.severity(),)), Action("ignore")]
         return self.answer(self._loudest if random() < BLAMES_LOUDEST else self._asked[-1])
@@ -62,18 +62,18 @@ class NovicePolicy(ReadingPolicy):
         self._asked.append(service)
         return [Action("request_more_logs", (service,))]
 
-    def _whom_to_ask(self) -> str:
+    def _next_to_ask(self) -> str:
         """One of the services that were asked least often."""
-        if not self._asked and self._random.random() < STARTS_AT_EDGE:
-            return self.edges[0]
+        if not self._asked and self._random.random() < STARTS_AT_ENTRY:
+            return self.entries[0]
         asked = Counter(self._asked)
         least = min(asked[name] for name in self.topology.names)
         left = [name for name in self.topology.names if asked[name] == least]
         source = self._asked[-1] if self._asked else self._loudest
-        shown = [name for name in left if self.fault_at(name) is not None]
+        faulty = [name for name in left if self.fault_at(name) is not None]
         reported = [name for name in self.subjects(source, "callee") if name in left]
-        if (shown or reported) and self._random.random() < FOLLOWS:
-            return (shown or reported)[0]
+        if (faulty or reported) and self._random.random() < FOLLOWS:
+            return (faulty or reported)[0]
         return min(left, key=self._place)
 
     def _place(self, service: str) -> tuple[bool, bool]:

@@ -11,7 +11,7 @@ from ..play.episode import BaseEpisode, incident_id
 from ..play.observation import Observation
 from ..play.tools import ToolSession
 from ..world.call_graph import CallGraph
-from ..world.tasks import Task
+from ..world.tasks import TASKS, Task, check_task
 
 BATCH = 50  # episodes that may be open at once
 MAX_TURNS = 16  # assistant messages of one conversation
@@ -64,9 +64,9 @@ class Policy:
         """Play all episodes at once to their end; `EndpointError` for the first that failed."""
         opened = list(episodes)
         played = list(self.play_each(opened, batch=max(1, len(opened))))
-        for one in played:
-            if one.error:
-                raise EndpointError(one.error)
+        for ended in played:
+            if ended.error:
+                raise EndpointError(ended.error)
         return played
 
     def play_each(
@@ -82,6 +82,17 @@ class Policy:
             while not episode.done:
                 self.see(episode.act(self.act()))
             yield Played(episode, time.perf_counter() - began)
+
+    def simulated_task(self, task: str | Task) -> Task:
+        """The settings of a task, for a policy that reasons with the simulator; `ValueError` for a
+        task whose incidents are not simulated.
+        """
+        if isinstance(task, str) and task not in TASKS:
+            raise ValueError(
+                f"{self.name} plays simulated incidents alone, which {task} does not have; choose "
+                f"another policy, or one of {', '.join(TASKS)}"
+            )
+        return check_task(task)
 
     def open(self, episode: BaseEpisode) -> None:
         self.begin(episode.incident.topology, episode.opening)

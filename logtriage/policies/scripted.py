@@ -17,7 +17,7 @@ from ..play.scoring import Record, score
 from ..world.call_graph import TEAMS, CallGraph
 from ..world.faults import FAULTS, Fault, faults_at
 from ..world.incidents import Incident, sample_incident
-from ..world.tasks import SEVERITIES, Task, check_task
+from ..world.tasks import SEVERITIES, Task
 from ..world.topology import DEFAULT_TOPOLOGY, Topology, simulated
 from ..world.wording import Reading, read_line
 from .policy import Policy
@@ -84,7 +84,7 @@ class TrainedConstantPolicy(ConstantPolicy):
         self._incidents = incidents
 
     def prepare(self, task: str | Task, split: str) -> None:
-        best_constant_script(check_task(task), self._incidents, DEFAULT_TOPOLOGY)
+        best_constant_script(self.simulated_task(task), self._incidents, DEFAULT_TOPOLOGY)
 
     def open(self, episode: BaseEpisode) -> None:
         incident = episode.incident
@@ -121,7 +121,7 @@ class ReadingPolicy(Policy):
 
     def begin(self, topology: CallGraph, observation: Observation) -> None:
         self.topology, self.observation = topology, observation
-        self.edges = [topology.names[position] for position in topology.edges]
+        self.entries = [topology.names[position] for position in topology.entry_services]
         self.readings: dict[str, list[Reading]] = {name: [] for name in topology.names}
         self.errors: Counter[str] = Counter()
         self.edge_errors: list[float] = []
@@ -138,12 +138,12 @@ class ReadingPolicy(Policy):
                 # PostgreSQL reports errors at level LOG, so the level alone is not enough.
                 self.errors[service] += line.startswith("ERROR") or reading.kind in ERROR_KINDS
         for alert in observation.alerts or ():
-            if alert.service in self.edges and alert.metric == "errors":
+            if alert.service in self.entries and alert.metric == "errors":
                 self.edge_errors.append(alert.value)
         for row in observation.metrics or ():
             if row.slowdown is not None:
                 self.slowdowns[row.service].append(row.slowdown)
-            if row.service in self.edges and row.errors is not None:
+            if row.service in self.entries and row.errors is not None:
                 self.edge_errors.append(row.errors)
 
     def act(self) -> Action:
@@ -169,11 +169,11 @@ class ReadingPolicy(Policy):
         return max(self.topology.names, key=self.slowdown)
 
     def severity(self) -> str:
-        """P1 to P3 from what was seen of the edge."""
+        """P1 to P3 from what was seen of the entry services."""
         errors = max(self.edge_errors, default=0.0)
         if errors > EDGE_ERRORS_P1:
             return "P1"
-        slow = self.slowdown(*self.edges) > REAL_SLOWDOWN
+        slow = self.slowdown(*self.entries) > REAL_SLOWDOWN
         return "P2" if errors > EDGE_ERRORS_P2 or slow else "P3"
 
     def proven(self, service: str) -> bool:
@@ -182,7 +182,8 @@ class ReadingPolicy(Policy):
 
     def subjects(self, service: str, kind: str) -> list[str]:
         """What the service's lines of that kind are about, the most frequent first."""
-        counts = Counter(one.subject for one in self.readings[service] if one.kind == kind)
+        readings = [line for line in self.readings[service] if line.kind == kind]
+        counts = Counter(line.subject for line in readings)
         return [subject for subject, _ in counts.most_common()]
 
     def fault_at(self, service: str) -> Fault | None:
@@ -218,14 +219,14 @@ class LoudestPolicy(ReadingPolicy):
 
 
 class TracePolicy(ReadingPolicy):
-    """Walks down the call graph from the edge, always to the callee with most reported errors."""
+    """Walks down the calls from an entry service, to the callee with most reported errors."""
 
     name = "trace"
     patience = 2  # times it asks one service
 
     def begin(self, topology: CallGraph, observation: Observation) -> None:
         super().begin(topology, observation)
-        self._at = self.edges[0]
+        self._at = self.entries[0]
         self._asked: Counter[str] = Counter()
 
     def decide(self) -> list[Action]:
@@ -289,7 +290,6 @@ def mean_script_score(script: Sequence[Action], incidents: Sequence[Incident]) -
         record = Record(steps=len(script), closed_by=script[-1].type)
         for action in script:
             record.note(action)
-        record.fault_active = (incident.remedy, incident.root) not in record.remediations
         totals.append(score(record, incident).total)
     return sum(totals) / len(totals)
 

@@ -25,7 +25,7 @@ from ..adapters.mcp import IDLE_SECONDS, http_router, make_server
 from ..environment import TriageEnvironment
 from ..models import TriageAction, TriageObservation, TriageState
 from ..openenv_base import ConcurrencyConfig, WSErrorCode, WSErrorResponse, create_fastapi_app
-from ..play.actions import shown
+from ..play.actions import quoted
 from ..play.episode import Episode
 from ..world.tasks import TASKS
 from ..world.topology import Topology
@@ -80,7 +80,7 @@ async def refuse(request: Request, error: Exception) -> JSONResponse:
     elif request.url.path == "/step" and status == 422 and isinstance(detail, str):
         detail += "; plain HTTP keeps no session, the WebSocket /ws does"
     if isinstance(detail, list):
-        detail = [{name: one[name] for name in ("type", "loc", "msg")} for one in detail]
+        detail = [{name: fault[name] for name in ("type", "loc", "msg")} for fault in detail]
     return JSONResponse({"detail": detail}, status)
 
 
@@ -96,7 +96,7 @@ def check_message(text: str | None) -> None:
     if not isinstance(message, dict):
         raise ValueError(f"expected a JSON object, got {type(message).__name__}")
     if message.get("type") not in MESSAGE_TYPES:
-        kind, kinds = shown(message.get("type")), ", ".join(MESSAGE_TYPES)
+        kind, kinds = quoted(message.get("type")), ", ".join(MESSAGE_TYPES)
         raise ValueError(f"unknown message type {kind}; choose one of {kinds}")
 
 

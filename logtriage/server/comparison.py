@@ -37,8 +37,8 @@ class Row(NamedTuple):
 def ranking(
     task: str, split: str, index: int, topology: Topology | None, did: Sequence[str]
 ) -> list[Row]:
-    """Rank the others and the visitor, who closed the incident by the actions `did`, best first. A
-    visitor who did exactly what another did is not listed: the page may show that other's episode.
+    """Rank the others and the visitor, who closed the incident by the actions `did`, best first.
+    Omit a visitor identical to a listed policy.
     """
     rows = [*others(task, split, index, topology)]
     if tuple(did) not in [row.did for row in rows]:
@@ -53,7 +53,7 @@ def others(task: str, split: str, index: int, topology: Topology | None) -> tupl
     for script in (LoudestPolicy, TracePolicy):
         (played,) = script().play([open_incident(task, split, index, topology)])
         taken = [action for action, _ in played.episode.history if action]
-        done[script.name] = [f"{one.type}:{one.value}".rstrip(":") for one in taken]
+        done[script.name] = [f"{action.type}:{action.value}".rstrip(":") for action in taken]
     done |= recorded_at(task, split, index, topology)
     return tuple(
         _row(name, open_incident(task, split, index, topology), did) for name, did in done.items()
@@ -66,36 +66,36 @@ def recorded_at(
     """The actions of those recorded on an incident, by name; none on a custom call graph."""
     if split != RECORDED_SPLIT or topology is not None:
         return {}
-    found = {name: done.get(task, [])[index : index + 1] for name, done in _recorded().items()}
-    return {name: done[0].split() for name, done in found.items() if done}
+    recorded = {name: done.get(task, [])[index : index + 1] for name, done in _recorded().items()}
+    return {name: done[0].split() for name, done in recorded.items() if done}
 
 
 @cache
 def _recorded() -> dict[str, dict[str, list[str]]]:
     """The actions on each incident, separated by spaces: by name, then task, then index."""
-    found: dict[str, dict[str, list[str]]] = json.loads(gzip.decompress(RECORDED.read_bytes()))
-    return found
+    recorded: dict[str, dict[str, list[str]]] = json.loads(gzip.decompress(RECORDED.read_bytes()))
+    return recorded
 
 
 def _row(name: str, episode: BaseEpisode, did: Sequence[str]) -> Row:
     """Take the actions `did`, which close the episode, and return the row."""
-    for one in did:
-        action_type, _, value = one.partition(":")
+    for action in did:
+        action_type, _, value = action.partition(":")
         episode.act(Action.parse(action_type, value))
     return Row(name, final_score(episode).total, describe(episode.record), tuple(did))
 
 
 def describe(record: Record) -> str:
     """The answers that count, in one line: `blames user-db, restart, pages dba, 7 steps`."""
-    told = []
+    answers = []
     if record.closed_by == "ignore":
-        told.append("dismisses it")
+        answers.append("dismisses it")
     if record.root_cause:
-        told.append(f"blames {record.root_cause}")
+        answers.append(f"blames {record.root_cause}")
     if record.remediations:
         remedy, service = record.remediations[0]
-        told.append(remedy if service == record.root_cause else f"{remedy} {service}")
+        answers.append(remedy if service == record.root_cause else f"{remedy} {service}")
     if record.team:
-        told.append(f"pages {record.team}")
+        answers.append(f"pages {record.team}")
     steps = "1 step" if record.steps == 1 else f"{record.steps} steps"
-    return ", ".join([*(told or ["no answer"]), steps])
+    return ", ".join([*(answers or ["no answer"]), steps])

@@ -61,7 +61,7 @@ def page(
     here = {"task": task, "split": split, "index": index}
     topology = request.app.state.topology
     tasks = tasks_on(topology)
-    splits = dict.fromkeys(one for name in tasks for one in splits_of(name, topology))
+    splits = dict.fromkeys(name for known in tasks for name in splits_of(known, topology))
 
     def answer(status: int = 200, **content: Any) -> HTMLResponse:
         choices = (("task", tasks), ("split", splits))
@@ -73,8 +73,8 @@ def page(
     try:
         number: Any = int(index) if index.isdecimal() else index  # the environment refuses text
         observation = environment.reset(task=task, split=split, index=number)
-        for one in did:
-            action_type, _, value = one.partition(":")
+        for action in did:
+            action_type, _, value = action.partition(":")
             observation = environment.step(TriageAction(action_type=action_type, value=value))
     except ValidationError:
         return answer(400, error="An action of the link is too long; open the incident again.")

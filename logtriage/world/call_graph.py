@@ -49,7 +49,7 @@ def leads(calls: Mapping[str, Sequence[str]], start: str, goal: str) -> bool:
     for name in reached:  # grows during the loop: breadth-first search
         if name == goal:
             return True
-        fresh = [one for one in calls[name] if one not in seen]
+        fresh = [callee for callee in calls[name] if callee not in seen]
         seen.update(fresh)
         reached += fresh
     return False
@@ -106,15 +106,15 @@ class CallGraph:
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
-    def edges(self) -> tuple[int, ...]:
+    def entry_services(self) -> tuple[int, ...]:
         """Positions of the services where users enter; those nobody calls if no edge is known."""
         known = tuple(i for i, service in enumerate(self.services) if service.kind == "edge")
         return known or tuple(i for i, name in enumerate(self.names) if not self.callers[name])
 
     @cached_property
     def depth(self) -> dict[str, int]:
-        """Name to hops from the nearest edge over calls and publishes; 0 if no edge leads there."""
-        depth = {self.names[i]: 0 for i in self.edges}
+        """Name to hops from the nearest entry service; 0 if none leads there."""
+        depth = {self.names[i]: 0 for i in self.entry_services}
         frontier = list(depth)
         for name in frontier:  # grows during the loop: breadth-first search
             for callee in self.service(name).downstream:

@@ -211,11 +211,11 @@ class Cluster:
 
 
 def user_impact(topology: Topology, states: list[State]) -> tuple[float, float]:
-    """Peak error share and peak slowdown (ratio to rest) over `states`, at the worst edge."""
-    rest, edges = topology.network.rest_latency, topology.edges
+    """Peak error share and slowdown (ratio to rest) over `states`, at the worst entry service."""
+    rest, entries = topology.network.rest_latency, topology.entry_services
     return (
-        max([state.errors[i] for i in edges for state in states]),
-        max([max([state.latency[i] for state in states]) / rest[i] for i in edges]),
+        max([state.errors[i] for i in entries for state in states]),
+        max([max([state.latency[i] for state in states]) / rest[i] for i in entries]),
     )
 
 

@@ -151,7 +151,7 @@ def _templates(kind: str, key: Key, held_out: bool, varied: bool) -> list[list[T
     """Return the templates of a section, each as a list of the versions that its choices allow."""
     every = BOOKS[kind][key]
     chosen = VARIED_BOOKS[kind][key] if varied else every[-1:] if held_out else every[:-1]
-    return [[_compile(one) for one in choices(template)] for template in chosen]
+    return [[_compile(version) for version in choices(template)] for template in chosen]
 
 
 class Telemetry:

@@ -126,8 +126,9 @@ class Topology(CallGraph):
             reached, frontier = {root}, [root]
             while frontier:
                 at = frontier.pop()
-                near = {i for i, one in enumerate(self.services) if self.names[at] in one.calls}
-                if at == root or self.callers[self.names[at]]:
+                name = self.names[at]
+                near = {i for i, caller in enumerate(self.services) if name in caller.calls}
+                if at == root or self.callers[name]:
                     near |= {*self.below[at]}  # extra load of the root, retries by callers
                 frontier += near - reached
                 reached |= near
@@ -164,7 +165,7 @@ def _cycle(services: list[Service]) -> list[str]:
     """Find a cycle of calls, its first name repeated at the end; each service has a caller."""
     path = [services[0].name]
     while path[-1] not in path[:-1]:  # from callee to caller, until a name repeats
-        path.append(next(one.name for one in services if path[-1] in one.downstream))
+        path.append(next(caller.name for caller in services if path[-1] in caller.downstream))
     return path[path.index(path[-1]) :][::-1]
 
 

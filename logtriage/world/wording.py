@@ -52,7 +52,7 @@ def choices(template: str) -> list[str]:
     """Return every template that a template of `VARIED_BOOKS` stands for."""
     parts = _CHOICE.split(template)  # text and choices alternate
     versions = [part.split("|") if i % 2 else [part] for i, part in enumerate(parts)]
-    return ["".join(one) for one in product(*versions)]
+    return ["".join(chosen) for chosen in product(*versions)]
 
 
 class Reading(NamedTuple):

@@ -156,7 +156,7 @@ def open_tab():
         def open_tab(url, width=1240, height=860):
             messages, hosts = [], set()
             tab = browser.new_page(viewport={"width": width, "height": height})
-            tab.on("console", lambda one: one.type == "debug" or messages.append(one.text))
+            tab.on("console", lambda line: line.type == "debug" or messages.append(line.text))
             tab.on("pageerror", lambda error: messages.append(str(error)))
             tab.on("dialog", lambda dialog: messages.append(dialog.message))
             tab.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))

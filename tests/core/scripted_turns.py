@@ -20,8 +20,8 @@ def does(*actions):
     functions = [tool_call(action)["function"] for action in actions]
     return said(
         *(
-            call(one["name"], json.dumps(one["arguments"]), f"call_{number}")
-            for number, one in enumerate(functions)
+            call(function["name"], json.dumps(function["arguments"]), f"call_{number}")
+            for number, function in enumerate(functions)
         )
     )
 

@@ -1,5 +1,7 @@
+import asyncio
 import json
 import re
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,7 +67,7 @@ def test_reset_without_a_task_opens_what_the_task_api_numbers():
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         ({"task": "nope"}, "choose one of single_crash"),
         ({"split": "dev"}, "choose one of train"),
@@ -79,14 +81,32 @@ def test_reset_without_a_task_opens_what_the_task_api_numbers():
         ({"episode_id": "x" * 256}, "text of at most 255 characters"),
     ],
 )
-def test_a_bad_reset_leaves_the_open_incident_open(arguments, told):
+def test_a_bad_reset_leaves_the_open_incident_open(arguments, message):
     env = TriageEnvironment()
     env.reset(task="single_crash", index=1)
     env.step(act("escalate", "sre"))
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         env.reset(**arguments)
     assert env.state.step_count == 1 and env.state.task == "single_crash"
     assert env.step(act("escalate", "sre")).step == 2
+
+
+def test_a_slow_reset_does_not_stall_other_sessions(monkeypatch):
+    # Incidents of `production` are drawn for 17 to 37 ms.
+    went_on = threading.Event()
+
+    def open_slowly(*_):
+        assert went_on.wait(2), "the event loop was blocked"
+        return Episode.open("single_crash", "train", 0)
+
+    async def everybody():
+        opening = asyncio.create_task(TriageEnvironment().reset_async(task="production", index=0))
+        await asyncio.sleep(0)  # the reset begins, and the loop goes on
+        went_on.set()
+        return await opening
+
+    monkeypatch.setattr(environment, "open_incident", open_slowly)
+    assert asyncio.run(everybody()).text.startswith("step 0 of 8")
 
 
 OBSERVED = {"done", "reward", "metadata", "text", "step", "max_steps", "notice", "error"}
@@ -108,8 +128,8 @@ def watch(env, incident, actions):
     """Observation, state and metadata as JSON values after each action: all that is on the wire."""
     observation = env.reset(task=incident.task.name, split=incident.split, index=incident.index)
     for action in [*actions, None]:
-        shown = (observation, env.state, env.get_metadata())
-        yield [json.loads(model.model_dump_json()) for model in shown]
+        wire = (observation, env.state, env.get_metadata())
+        yield [json.loads(model.model_dump_json()) for model in wire]
         if action:
             observation = env.step(action)
 
@@ -174,6 +194,6 @@ def test_what_is_seen_does_not_depend_on_severity_and_team(task, monkeypatch):
             monkeypatch.setattr(environment, "open_incident", opened)
             seen.append(list(watch(TriageEnvironment(), incident, actions)))
         assert seen[0][:-1] == seen[1][:-1]
-        one, other = (steps[-1][1]["score"] for steps in seen)
-        assert one["severity"] == one["escalation"] == 1.0
+        own, other = (steps[-1][1]["score"] for steps in seen)
+        assert own["severity"] == own["escalation"] == 1.0
         assert other["severity"] == other["escalation"] == 0.0

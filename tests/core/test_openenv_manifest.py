@@ -18,7 +18,6 @@ from test_scoring import CHEATS, play
 
 import logtriage
 from logtriage.play.episode import Episode
-from logtriage.play.scoring import solved
 from logtriage.registry import make_policy
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
@@ -39,7 +38,8 @@ def collect(url, plan):
     timeout = MANIFEST.resources.episode_timeout_s
     evidence = collect_runtime_evidence(url, plan, episode_timeout_s=timeout)
     assert evidence.failure_reason is None
-    return [(one.operation, json.loads(one.response_json)["data"]) for one in evidence.exchanges]
+    exchanges = evidence.exchanges
+    return [(sent.operation, json.loads(sent.response_json)["data"]) for sent in exchanges]
 
 
 def observed(exchanges):
@@ -81,15 +81,15 @@ def test_tool_declaration_accuracy(url):
     asked = {"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {}}
     answer = requests.post(f"{url}/mcp", json=asked, timeout=10).json()
     assert answer["id"] == 7
-    found = [_tool_from_payload(tool) for tool in answer["result"]["tools"]]
-    assert {tool.name for tool in found} == {*DECLARED.declared_tools}
-    assert all(tool.input_schema["type"] == "object" and tool.description for tool in found)
+    tools = [_tool_from_payload(tool) for tool in answer["result"]["tools"]]
+    assert {tool.name for tool in tools} == {*DECLARED.declared_tools}
+    assert all(tool.input_schema["type"] == "object" and tool.description for tool in tools)
 
 
 def test_adversarial_floor():
     incidents = [sample_incident(task, "test", index) for task in TASKS for index in range(20)]
     for name, cheat in CHEATS.items():
-        scores = [play(one, cheat(one.topology)).total for one in incidents]
+        scores = [play(incident, cheat(incident.topology)).total for incident in incidents]
         assert sum(scores) / len(scores) <= HIGHEST - MANIFEST.reward.floor_margin, name
 
 
@@ -100,6 +100,6 @@ def test_reward_reachability():
         for task in TASKS:
             episodes = [Episode.open(task, "train", index) for index in range(40)]
             make_policy(policy).play(episodes)
-            assert any(solved(episode.score) for episode in episodes), (policy, task)
+            assert any(episode.score.solved for episode in episodes), (policy, task)
             totals |= {episode.score.total for episode in episodes}
         assert len(totals) > 10 and LOWEST <= min(totals) <= max(totals) <= HIGHEST

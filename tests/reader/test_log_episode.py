@@ -128,7 +128,7 @@ def test_calls_are_inferred_without_circles():
         "cart", "web failed", start=3000
     )
     graph = inferred_graph(findings_of(log_of(rows, ("web", "cart"))))
-    assert graph.call_graph_text == "web > cart" and graph.edges
+    assert graph.call_graph_text == "web > cart" and graph.entry_services
 
 
 def test_a_log_that_names_nobody_can_be_asked_about():

@@ -53,7 +53,7 @@ def plot_healing(incident: Incident) -> Picture:
         for _ in range(10):
             cluster.advance()
         states = cluster.states[: cluster.tick + 1]
-        errors = [100.0 * max(state.errors[i] for i in topology.edges) for state in states]
+        errors = [100.0 * max(state.errors[i] for i in topology.entry_services) for state in states]
         ax.plot(0.5 * (np.arange(len(states)) - incident.arrival), errors, label=name, **style)
 
     draw("nothing done", "", "", color=FAINT, lw=9)

@@ -14,7 +14,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from logtriage.play.episode import BaseEpisode, Episode, OpenEpisode, final_score
-from logtriage.play.scoring import PARTS, solved
+from logtriage.play.scoring import PARTS
 from logtriage.policies.policy import BATCH, Played, Policy
 from logtriage.world.tasks import BENCHMARK_VERSION, Task
 
@@ -94,7 +94,7 @@ def result_row(played: Played, policy: str, attempt: int = 0) -> dict[str, Any]:
         "seconds": played.seconds,
         "benchmark": BENCHMARK_VERSION,
         "attempt": attempt,
-        "solved": score and solved(score),
+        "solved": score and bool(score.solved),
         "blamed": " ".join(dict.fromkeys(record.root_causes)),
         "error": error,
         "prompt_tokens": tokens and tokens.prompt,

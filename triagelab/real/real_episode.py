@@ -108,7 +108,7 @@ class RealEpisode(RecordedEpisode):
     def _judge(self) -> Score:
         """1 for the right root, else 0; no other part is asked for."""
         right = float(blames_root(self.record.root_causes, self.incident.case, 1))
-        return Score(0.0, right, 0.0, 0.0, 0.0, 0.0, 1.0, right)
+        return Score(0.0, right, 0.0, 0.0, 0.0, 0.0, 1.0, right, right)
 
 
 def blames_root(blamed: list[str], case: Case, count: int = TOP) -> bool:

@@ -30,10 +30,10 @@ import networkx as nx
 
 from logtriage.play.actions import ALL_SERVICES, Action
 from logtriage.play.episode import BaseEpisode
-from logtriage.play.observed import LATENCIES, RATE, SUCCESSES, Evidence, gather, z_score
 from logtriage.policies.scripted import Policy
 from logtriage.world.call_graph import CallGraph
 
+from .evidence import LATENCIES, RATE, SUCCESSES, Evidence, gather, z_score
 from .real_episode import TOP
 
 Scores = dict[str, float]  # by service
@@ -71,7 +71,7 @@ def random_ranking(seed: int = 0) -> Rule:
 def starts(evidence: Evidence) -> list[str]:
     """Where a search starts: at the alerted services, or if there are none, where users enter."""
     alerted = list(dict.fromkeys(alert.service for alert in evidence.alerts))
-    return alerted or [evidence.graph.names[at] for at in evidence.graph.edges]
+    return alerted or [evidence.graph.names[at] for at in evidence.graph.entry_services]
 
 
 def worst_callee(evidence: Evidence) -> list[str]:

@@ -11,8 +11,9 @@ from itertools import chain
 
 import numpy as np
 
-from logtriage.play.observed import BAND, LEAST_SPREAD, Evidence
+from logtriage.play.observed import BAND, LEAST_SPREAD
 
+from ..real.evidence import Evidence
 from .generator import SAMPLES, Arrays
 from .mesh import AT, METRICS
 

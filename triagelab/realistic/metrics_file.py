@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from logtriage.play.observed import Evidence, Measure, recent, z_score
+from logtriage.play.observed import Measure
 from logtriage.world.call_graph import CallGraph
 
+from ..real.evidence import Evidence, recent, z_score
 from .features import arrays_of_evidence
 from .generator import SAMPLES
 from .mesh import METRICS

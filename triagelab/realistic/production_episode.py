@@ -298,7 +298,7 @@ class ProductionEpisode(RealEpisode):
         right = float(finds(record, self.incident.case))
         remedied = bool(truth.root) and record.remediations[:1] == [(truth.remedy, truth.root)]
         paged = bool(truth.root) and record.team == truth.team
-        return Score(0.0, right, float(remedied), float(paged), 0.0, 0.0, 1.0, right)
+        return Score(0.0, right, float(remedied), float(paged), 0.0, 0.0, 1.0, right, right)
 
 
 def finds(record: Record, case: Case) -> bool:

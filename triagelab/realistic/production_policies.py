@@ -11,9 +11,10 @@ import numpy as np
 
 from logtriage.play.actions import Action
 from logtriage.play.episode import VisibleIncident
-from logtriage.play.observed import LATENCIES, SUCCESSES, Evidence, Measure, recent
+from logtriage.play.observed import Measure
 from logtriage.policies.policy import Policy
 
+from ..real.evidence import LATENCIES, SUCCESSES, Evidence, recent
 from ..real.rules import RULES, RankingPolicy, random_ranking, ranked
 from .features import arrays_of_evidence
 from .production_episode import PRODUCTION, way_up

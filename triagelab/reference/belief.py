@@ -23,7 +23,7 @@ from logtriage.play.observation import Observation
 from logtriage.play.scoring import FALSE_PAGE_COST, FRUITLESS_COST, WEIGHTS
 from logtriage.policies.scripted import Policy, answers
 from logtriage.world.call_graph import TEAMS, CallGraph
-from logtriage.world.tasks import PAR_STEPS, SEVERITIES, Task, check_task
+from logtriage.world.tasks import PAR_STEPS, SEVERITIES, Task
 from logtriage.world.telemetry import DETAIL_LINES
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 from logtriage.world.wording import Reading
@@ -253,7 +253,7 @@ class BeliefPolicy(Policy):
 
     def prepare(self, task: str | Task, split: str) -> None:
         if split != "unseen_topology":
-            prior_of(DEFAULT_TOPOLOGY, check_task(task), split)
+            prior_of(DEFAULT_TOPOLOGY, self.simulated_task(task), split)
 
     def open(self, episode: BaseEpisode) -> None:
         incident = episode.incident

@@ -141,7 +141,7 @@ class Prior:
 
     def _severities(self, states: States, leads: np.ndarray) -> np.ndarray:
         """The severity of each run and arrival, `UNCLEAR` near a boundary: (R, leads)."""
-        edges = list(self.topology.edges)
+        edges = list(self.topology.entry_services)
         rest, until = np.array(self.topology.network.rest_latency), leads + self.task.max_steps
         errors = np.maximum.accumulate(states["errors"][:, :, edges].max(2), 1)[:, until]
         slowdowns = (states["latency"] / rest)[:, :, edges].max(2)

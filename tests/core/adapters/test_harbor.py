@@ -63,8 +63,8 @@ def test_right_answers_score_one_and_none_and_a_wrong_team_nothing(folders, ever
     with ThreadPoolExecutor(2) as pool:
         scores = list(pool.map(play, folders[::every]))
     expected = {"solved": 1.0, "nothing": 0.0, "wrong": 0.0}
-    assert all(one.items() <= expected.items() for one in scores)
-    assert any("wrong" in one for one in scores)
+    assert all(earned.items() <= expected.items() for earned in scores)
+    assert any("wrong" in earned for earned in scores)
 
 
 def test_the_configuration_keeps_the_agent_from_the_truth(folders):

@@ -8,7 +8,6 @@ from scripted_turns import WRONG, as_played_by, conversed, does, message_of, ope
 from talking_server import said
 
 from logtriage.play.actions import Action
-from logtriage.play.scoring import solved
 from logtriage.play.tools import tool_schemas
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
@@ -23,12 +22,12 @@ def as_inspect_has_it(completion):
     from inspect_ai.tool import ToolCall
 
     message, calls = message_of(completion), []
-    for one in message["tool_calls"] or ():
-        name, written = one["function"].values()
+    for call in message["tool_calls"] or ():
+        name, written = call["function"].values()
         try:
-            calls.append(ToolCall(one["id"], name, json.loads(written)))
+            calls.append(ToolCall(call["id"], name, json.loads(written)))
         except ValueError:
-            calls.append(ToolCall(one["id"], name, {}, parse_error="Error parsing {"))
+            calls.append(ToolCall(call["id"], name, {}, parse_error="Error parsing {"))
     return ChatMessageAssistant(content=message["content"] or "", tool_calls=calls or None)
 
 
@@ -55,10 +54,6 @@ def scores(log):
     return {sample.id: sample.scores["triage_score"].value for sample in log.samples}
 
 
-def value(score):
-    return {**score._asdict(), "solved": float(solved(score))}
-
-
 def test_scores_are_ours_to_the_bit_and_the_log_can_be_read(tmp_path):
     from inspect_ai.log import read_eval_log
 
@@ -67,9 +62,9 @@ def test_scores_are_ours_to_the_bit_and_the_log_can_be_read(tmp_path):
     for task in TASKS:
         for index in range(8):
             episode, scripts[opening(task, index)] = as_played_by("novice", task, index, index)
-            expected[f"{task}/test/{index}"] = value(episode.score)
+            expected[f"{task}/test/{index}"] = episode.score._asdict()
     log = played(scripts, tmp_path, options={"episodes": 8})
-    assert scores(log) == expected and len({str(one) for one in expected.values()}) > 10
+    assert scores(log) == expected and len({str(score) for score in expected.values()}) > 10
 
     asked = next(event for event in log.samples[0].events if event.event == "model")
     for tool, schema in zip(asked.tools, tool_schemas(), strict=True):
@@ -81,7 +76,7 @@ def test_scores_are_ours_to_the_bit_and_the_log_can_be_read(tmp_path):
         next(score for score in log.results.scores if score.name == name)
         for name in ("total", "severity")
     )
-    mean = sum(one["total"] for one in expected.values()) / 24
+    mean = sum(score["total"] for score in expected.values()) / 24
     assert total.metrics["mean"].value == pytest.approx(mean) and "stderr" in severity.metrics
     names = {metric.rpartition("/")[2] for metric in total.metrics}
     assert {f"{kind}_of_{task}" for kind in ("mean", "stderr") for task in TASKS} < names
@@ -94,12 +89,12 @@ def test_what_goes_wrong_costs_what_it_costs_in_conversation(tmp_path):
     options = {"task": "single_crash", "episodes": len(WRONG)}
     log = played(scripts, tmp_path, options=options)
     for index, (completions, steps, closed_by) in enumerate(WRONG):
-        one = conversed(completions, "single_crash", index)
-        record = one.episode.record
+        here = conversed(completions, "single_crash", index)
+        record = here.episode.record
         assert (record.steps, record.closed_by) == (steps, closed_by)
-        assert scores(log)[f"single_crash/test/{index}"] == value(one.episode.score)
+        assert scores(log)[f"single_crash/test/{index}"] == here.episode.score._asdict()
         texts = [message.text for message in log.samples[index].messages]
-        assert texts == [message["content"] for message in one.messages]
+        assert texts == [message["content"] for message in here.messages]
 
 
 def test_a_limit_scores_what_was_done_and_the_truth_is_nowhere_before(tmp_path):

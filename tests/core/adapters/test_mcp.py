@@ -41,9 +41,9 @@ def script(episode):
     for name in ("request_more_logs", "sudo", *list(ACTION_ARGUMENTS)[:4]):
         wrong = random.random() < 0.2
         arguments = ACTION_ARGUMENTS.get(name, ("service",))
-        nonsense = {one: random.choice((7, ["sre"], {}, "x" * 1000)) for one in arguments}
-        usual = right or {one: random.choice(values[one]) for one in arguments}
-        yield name, nonsense if wrong else {one: usual[one] for one in arguments}
+        nonsense = {word: random.choice((7, ["sre"], {}, "x" * 1000)) for word in arguments}
+        usual = right or {word: random.choice(values[word]) for word in arguments}
+        yield name, nonsense if wrong else {word: usual[word] for word in arguments}
     yield random.choice(("resolve", "resolve", "ignore")), {}
 
 
@@ -149,8 +149,9 @@ def test_the_schemas_hold_the_values_that_are_allowed():
     assert listed.keys() == {door.OPEN, *ACTION_ARGUMENTS}
     for name, arguments in ACTION_ARGUMENTS.items():
         assert listed[name].get("required", []) == list(arguments)
-        for one in {*arguments} - {"service"}:
-            assert listed[name]["properties"][one]["enum"] == list(CHOICES[one])
+        for argument in {*arguments} - {"service"}:
+            values = listed[name]["properties"][argument]["enum"]
+            assert values == list(CHOICES[argument])
 
 
 def incidents(count=3):
@@ -174,15 +175,15 @@ def test_a_bad_call_is_answered_with_the_way_out():
     closed = []
 
     async def session():
-        server = door.make_server(incidents(), lambda *one: closed.append(one))
+        server = door.make_server(incidents(), lambda *ended: closed.append(ended))
         async with create_connected_server_and_client_session(server) as client:
             early = await client.call_tool("resolve", {})
             assert early.isError and "call open_incident first" in early.content[0].text
             await client.call_tool("open_incident", {})
             for name, arguments, expected in HOSTILE:
                 answer = await client.call_tool(name, arguments)
-                told = answer.content[0].text
-                assert answer.isError and expected in told and len(told) < 1000, name[:50]
+                text = answer.content[0].text
+                assert answer.isError and expected in text and len(text) < 1000, name[:50]
             assert "step 8 of 8" in (await client.call_tool("resolve", {})).content[0].text
             late = await client.call_tool("resolve", {})
             assert late.isError and "call open_incident first" in late.content[0].text
@@ -282,10 +283,11 @@ def test_a_task_without_incidents_on_a_call_graph_is_passed_over(tmp_path):
     path.write_text("services:\n  - {name: front, kind: edge}\n")
     with serving_here(make_app(1, load_topology(path))) as address:
         _, session = begin(f"{address}/mcp")
-        told = [call(f"{address}/mcp", session, name) for name in ("open_incident", "resolve") * 3]
-    assert "incident single_crash/train/0" in told[0]
-    assert "task cascading_failure needs a service" in told[2] and "call open_incident" in told[3]
-    assert "incident silent_degradation/train/0" in told[4]
+        texts = [call(f"{address}/mcp", session, name) for name in ("open_incident", "resolve") * 3]
+    assert "incident single_crash/train/0" in texts[0]
+    assert "task cascading_failure needs a service" in texts[2]
+    assert "call open_incident" in texts[3]
+    assert "incident silent_degradation/train/0" in texts[4]
 
 
 def test_a_silent_session_ends(monkeypatch):

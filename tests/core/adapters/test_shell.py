@@ -70,8 +70,8 @@ def test_hostile_words_cost_a_step_each(call):
 def test_the_journal_is_shown_and_told_from_what_is_no_step(call):
     answers = [call("escalate", "dba"), call("request_more_logs", "all")]
     for words in ((), *((word,) for word in shell.HELP)):  # costs nothing
-        shown = call(*words)
-        assert shown.startswith(shell.usage()) and shown.endswith("\n\n".join(answers))
+        text = call(*words)
+        assert text.startswith(shell.usage()) and text.endswith("\n\n".join(answers))
     with call.journal.open("a") as journal:
         journal.write('\n["ignore"')  # half a line is no step
     assert call("resolve").startswith("step 3 of 12\nclosed by resolve")

@@ -86,7 +86,7 @@ def test_what_goes_wrong_ends_as_in_conversation(endpoint, tmp_path):
         assert trace.info["score"] == episode.score._asdict()
         assert trace.num_turns == len(completions)
     first = opening("single_crash", 0)
-    _, asked = (one["messages"] for one in requests if one["messages"][1]["content"] == first)
+    _, asked = (ask["messages"] for ask in requests if ask["messages"][1]["content"] == first)
     assert [answer["tool_call_id"] for answer in asked[3:]] == ["a", "b", "c", "d"]
     assert "unknown tool 'rm'" in asked[3]["content"]
 
@@ -188,7 +188,7 @@ def test_options_name_the_incidents():
 
     tasks = ["silent_degradation", "single_crash"]
     env = load_environment(tasks=tasks, split="unseen_faults", episodes=2, first=5)
-    rows = [(one.data.task, one.data.split, one.data.index) for one in env.taskset]
+    rows = [(task.data.task, task.data.split, task.data.index) for task in env.taskset]
     assert rows == [(task, "unseen_faults", index) for index in (5, 6) for task in tasks]
     assert env.config.agent.runtime.type == "subprocess"  # nothing is sent to a sandbox elsewhere
     with pytest.raises(ValueError, match="unknown split 'tset'"):

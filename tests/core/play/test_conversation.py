@@ -45,7 +45,7 @@ def test_a_message_of_calls_is_answered_in_turn_by_either_protocol(session):
     content = "\n".join(f"<tool_call>{json.dumps(call['function'])}</tool_call>" for call in calls)
     (answer,) = text_answers(by_text, {"role": "assistant", "content": content})
     assert by_text.episode.score.total == 1.0 and answer["role"] == "user"
-    assert answer["content"] == "\n\n".join(one["content"] for one in answered)
+    assert answer["content"] == "\n\n".join(message["content"] for message in answered)
     # Tools take no confidence.
     assert tool_call(Action("ignore", confidence=0.9)) == tool_call(Action("ignore"))
 

@@ -69,9 +69,9 @@ def interpreters(version):
     """
     if sys.version.startswith(f"{version}."):
         yield sys.executable
-    found = shutil.which(f"python{version}")
-    if found and "shims" not in found:  # a shim answers for versions that are not switched on
-        yield found
+    installed = shutil.which(f"python{version}")
+    if installed and "shims" not in installed:  # a shim answers for versions that are not in use
+        yield installed
     yield from map(str, sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python")))
 
 
@@ -87,7 +87,7 @@ def test_world_observations_and_scores_are_pinned_across_python_versions(version
 
 
 @pytest.mark.parametrize(
-    "action, told",
+    "action, message",
     [
         (Action("sudo"), "unknown action type 'sudo'; choose one of classify_severity"),
         (Action("escalate", ("ceo",)), "unknown team 'ceo'; choose one of sre, backend, dba"),
@@ -99,11 +99,11 @@ def test_world_observations_and_scores_are_pinned_across_python_versions(version
         (Action("escalate", ("x" * 10_000,)), "unknown team"),
     ],
 )
-def test_an_invalid_action_costs_a_step_and_the_error_names_the_way_out(action, told):
+def test_an_invalid_action_costs_a_step_and_the_error_names_the_way_out(action, message):
     episode = Episode(sample_incident("cascading_failure", "train", 3))
     before = vars(episode.record).copy()
     observation = episode.act(action)
-    assert told in observation.error and len(observation.error) < 400
+    assert message in observation.error and len(observation.error) < 400
     assert vars(episode.record) == {**before, "steps": 1} and not episode.done
 
 

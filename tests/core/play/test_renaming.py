@@ -52,7 +52,7 @@ def test_the_agent_reads_what_a_cluster_of_these_names_would_print(task, split):
 @given(st.integers(0, 10_000), st.sampled_from(list(TASKS)), st.sampled_from(list(SPLITS)))
 def test_other_names_change_nothing_that_the_agent_reads(number, task, split):
     # The words are such that occur in log lines, too.
-    words = Random(number).sample([f"{one}-{two}" for one in WORDS for two in WORDS], 30)
+    words = Random(number).sample([f"{first}-{second}" for first in WORDS for second in WORDS], 30)
     episode = Episode.open(task, split, number % 20)
     given_names = dict(zip(episode.incident.topology.names, words, strict=False))
     asked = [*incident_names(episode).values()][::-1][:4]

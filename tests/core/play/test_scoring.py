@@ -106,6 +106,47 @@ def test_a_false_alarm_pays_in_full_for_p3_and_ignore_only():
         assert play(incident, [p3, extra, ignore]).total < 0.9
 
 
+def test_solved_means_named_fixed_sooner_or_later_and_not_gated():
+    incident = incident_where(lambda i: True)
+    severity, cause, fix, page, resolve = right_answers(incident)
+    ask = Action("request_more_logs", ("all",))
+    bad_fix = Action("remediate", ("restart", incident.root))
+    assert bad_fix != fix
+    other = next(name for name in incident.topology.names if name != incident.root)
+    late = [bad_fix, cause, fix, page, *[ask] * (incident.task.max_steps - 5), resolve]
+    for solved, actions in (
+        (1.0, [severity, cause, fix, page, resolve]),
+        (1.0, [cause, fix, page]),  # it walks away, and the fault is gone
+        (1.0, [bad_fix, cause, fix, page, resolve]),
+        (1.0, late),  # at the last step no part of the score tells that the fault is gone
+        (0.0, [*late[:2], *late[3:]]),
+        (0.0, [severity, cause, page, resolve]),
+        (0.0, [severity, fix, page, resolve]),
+        (0.0, [severity, Action("identify_root_cause", (other,)), cause, fix, page, resolve]),
+        (0.0, [severity, cause, fix, Action("ignore")]),
+    ):
+        assert play(incident, actions).solved == solved, actions
+
+    alarm = incident_where(lambda i: i.injection is None, "silent_degradation")
+    waits, ignore = [ask] * (alarm.task.max_steps - 2), Action("ignore")
+    assert play(alarm, [bad_fix, *waits, ignore]).solved == 1.0  # the last step, again
+    assert play(alarm, [cause, ignore]).solved == play(alarm, [*waits]).solved == 0.0
+
+
+def test_the_fault_is_gone_exactly_if_the_right_remedy_was_applied_at_the_root():
+    # The score follows from the answers alone; the simulated cluster must say the same.
+    random = Random("gone")
+    for index in range(200):
+        incident = sample_incident("cascading_failure", "test", index)
+        episode, remedies = Episode(incident), action_values(incident.topology)["remediate"]
+        for _ in range(6):
+            right = f"{incident.remedy}:{incident.root}"
+            value = right if random.random() < 0.1 else random.choice(remedies)
+            episode.act(Action.parse("remediate", value))
+        applied = (incident.remedy, incident.root) in episode.record.remediations
+        assert (episode.cluster.active is None) == applied
+
+
 def blame(topology):
     return [Action("identify_root_cause", (name,)) for name in topology.names]
 
@@ -151,14 +192,15 @@ def mean_total(scores):
 
 @pytest.fixture(scope="module")
 def loudest(incidents):
-    return mean_total([one.episode.score for one in LoudestPolicy().play(map(Episode, incidents))])
+    played = LoudestPolicy().play(map(Episode, incidents))
+    return mean_total([ended.episode.score for ended in played])
 
 
 @pytest.mark.parametrize("ending", [[], [Action("resolve")], [Action("ignore")]])
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_no_cheat_beats_the_honest_loudest(cheat, ending, incidents, loudest):
-    played = [(one, chain(CHEATS[cheat](one.topology), ending)) for one in incidents]
-    assert mean_total([play(*one) for one in played]) < loudest - 0.02
+    actions = [chain(CHEATS[cheat](incident.topology), ending) for incident in incidents]
+    assert mean_total([*map(play, incidents, actions)]) < loudest - 0.02
 
 
 def test_every_score_is_a_fraction_whatever_is_done(incidents):

@@ -26,13 +26,13 @@ def scripted():
 @pytest.fixture(scope="module")
 def scores(scripted):
     """The scores of each policy by task."""
-    found = {}
+    scores = {}
     for name in SCRIPTS:
         for task in TASKS:
             episodes = [Episode.open(task, "test", index) for index in range(EPISODES)]
             deepcopy(scripted[name]).play(episodes)
-            found[name, task] = [episode.score for episode in episodes]
-    return found
+            scores[name, task] = [episode.score for episode in episodes]
+    return scores
 
 
 def mean(scores, part="total"):
@@ -46,10 +46,9 @@ def test_policies_differ_on_cascading_failure_as_they_should(scores):
     assert mean(scores["constant", task]) < mean(scores["loudest", task])
 
 
-def test_scores_run_from_chance_to_the_oracle(scores):
-    for task in TASKS:
-        assert mean(scores["oracle", task]) == 1.0 and mean(scores["random", task]) < 0.15
-    for name in SCRIPTS:  # no script solves it
+def test_chance_earns_little_and_no_script_solves_silent_degradation(scores):
+    assert all(mean(scores["random", task]) < 0.15 for task in TASKS)
+    for name in SCRIPTS:
         assert name == "oracle" or mean(scores[name, "silent_degradation"]) <= 0.90, (
             f"{name} solves silent degradation: too easy a task, or a policy that knows too much"
         )
@@ -86,14 +85,14 @@ def test_only_the_oracle_is_given_the_answer(name, scripted):
 
 def test_the_constant_script_is_chosen_on_train_as_if_it_were_played():
     incidents = [sample_incident("single_crash", "train", index) for index in range(20)]
-    found = best_constant_script("single_crash", incidents=20)
+    best = best_constant_script("single_crash", incidents=20)
     means = {
         tuple(script): mean_script_score(script, incidents)
         for script in constant_scripts("single_crash")
     }
     # Those that do worst on the first half of the incidents are dropped before the whole.
-    assert found in means and sum(mean > means[found] for mean in means.values()) < 5
-    for script in (found, *list(means)[::40]):
+    assert best in means and sum(mean > means[best] for mean in means.values()) < 5
+    for script in (best, *list(means)[::40]):
         episodes = [Episode(incident) for incident in incidents]
         ConstantPolicy(script).play(episodes)
         assert means[script] == mean([episode.score for episode in episodes])

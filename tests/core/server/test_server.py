@@ -209,12 +209,12 @@ def fill(url):
     """Connections that hold all sessions of the server; waits until there is room for them."""
     crowd, until = [], time.monotonic() + 20
     while len(crowd) < SESSIONS:
-        one = connect(url.replace("http", "ws") + "/ws", close_timeout=1)
-        one.send('{"type": "reset"}')
-        if '"observation"' in one.recv(timeout=20):
-            crowd.append(one)
+        session = connect(url.replace("http", "ws") + "/ws", close_timeout=1)
+        session.send('{"type": "reset"}')
+        if '"observation"' in session.recv(timeout=20):
+            crowd.append(session)
         else:
-            one.close()
+            session.close()
             assert time.monotonic() < until, "sessions are still held"
             time.sleep(0.05)
     return crowd
@@ -228,8 +228,8 @@ def test_a_full_server_says_so_and_clients_that_vanish_are_freed(url):
             LogtriageEnv(base_url=url).sync() as env,
         ):
             env.reset()
-        for one in crowd:  # as when its process is killed: without a word
-            one.socket.shutdown(socket.SHUT_RDWR)
+        for session in crowd:  # as when its process is killed: without a word
+            session.socket.shutdown(socket.SHUT_RDWR)
 
 
 def test_no_request_makes_or_ends_sessions_beyond_the_limit(url):
@@ -269,11 +269,11 @@ def test_plain_requests_show_nothing_of_an_open_incident(url):
     with Wire(url) as wire:
         wire.say("reset", {"task": "cascading_failure", "split": "test", "index": 7})
         paths = ("state", "metadata", "schema", "health", "logtriage/splits", "openapi.json")
-        shown = " ".join(requests.get(f"{url}/{path}", timeout=10).text for path in paths)
+        text = " ".join(requests.get(f"{url}/{path}", timeout=10).text for path in paths)
         ask = {"split": "test", "start": 0, "stop": 30}
-        shown += requests.post(f"{url}/logtriage/task_range", json=ask, timeout=10).text
+        text += requests.post(f"{url}/logtriage/task_range", json=ask, timeout=10).text
         assert requests.get(f"{url}/state", timeout=10).json()["task"] == ""
-        assert not any(re.search(rf"\b{name}\b", shown) for name in FAULTS)
+        assert not any(re.search(rf"\b{name}\b", text) for name in FAULTS)
 
 
 @pytest.mark.parametrize("level", ["server", "static"])

@@ -31,9 +31,9 @@ def test_calls_may_go_in_circles_and_stand_in_any_order():
 
 
 def test_users_enter_where_nobody_calls_unless_an_edge_is_known():
-    assert graph(a="b", b="", c="b").edges == (0, 2)
+    assert graph(a="b", b="", c="b").entry_services == (0, 2)
     known = CallGraph((Service("a", UNKNOWN_KIND, ("b",)), Service("b", "edge")))
-    assert known.edges == (1,) and known.depth == {"a": 0, "b": 0}
+    assert known.entry_services == (1,) and known.depth == {"a": 0, "b": 0}
 
 
 LONE = Service("a", "app")
@@ -61,11 +61,11 @@ OF_SIMULATED = [  # likewise, none that can be simulated
 
 
 @pytest.mark.parametrize(
-    "kind, services, told",
+    "kind, services, reason",
     [(CallGraph, *row) for row in OF_ANY] + [(Topology, *row) for row in OF_SIMULATED],
 )
-def test_a_bad_graph_is_refused_in_a_line_with_the_reason(kind, services, told):
-    with pytest.raises(ValueError, match=rf"^[^\n]*{told}"):
+def test_a_bad_graph_is_refused_in_a_line_with_the_reason(kind, services, reason):
+    with pytest.raises(ValueError, match=rf"^[^\n]*{reason}"):
         kind(services)
 
 

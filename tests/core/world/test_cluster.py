@@ -77,9 +77,9 @@ def test_services_out_of_reach_stay_exactly_at_rest_and_the_rest_is_the_full_com
         )
         full = untreated_states(topology, incident.injection, len(incident.untreated) - 1)
         monkeypatch.undo()
-        for one, other in zip(incident.untreated, full, strict=True):
-            assert one.errors == pytest.approx(other.errors, abs=1e-6)
-            assert one.latency == pytest.approx(other.latency, rel=2e-3)
+        for state, other in zip(incident.untreated, full, strict=True):
+            assert state.errors == pytest.approx(other.errors, abs=1e-6)
+            assert state.latency == pytest.approx(other.latency, rel=2e-3)
 
 
 def play(incident, actions, ticks=18):
@@ -124,7 +124,7 @@ def test_restarting_a_symptom_helps_for_a_moment_only():
 
 
 def test_nothing_can_be_fixed_at_a_false_alarm():
-    found = (sample_incident("silent_degradation", "train", index) for index in range(50))
-    incident = next(one for one in found if one.injection is None)
+    incidents = (sample_incident("silent_degradation", "train", index) for index in range(50))
+    incident = next(incident for incident in incidents if incident.injection is None)
     cluster = play(incident, [("restart", 0), ("scale", 1)], ticks=12)
     assert cluster.states[cluster.tick] == rest_state(incident.topology)

@@ -51,8 +51,8 @@ def test_severity_is_what_the_untreated_world_does_to_users(task, split):
 
 
 def test_severities_vary_where_they_can_and_some_alarms_are_false():
-    found = {task: {i.severity for i in sample(task, "test")} for task in TASKS}
-    assert list(found.values()) == [set(SEVERITIES), {"P1", "P2"}, {"P2", "P3"}]
+    severities = {task: {i.severity for i in sample(task, "test")} for task in TASKS}
+    assert list(severities.values()) == [set(SEVERITIES), {"P1", "P2"}, {"P2", "P3"}]
     false = sum(i.injection is None for i in sample("silent_degradation", "test"))
     assert 0.15 < false / 200 < 0.35
 
@@ -84,7 +84,7 @@ def test_neighbouring_and_same_numbered_incidents_share_nothing():
 def test_cascading_roots_are_below_those_who_are_loud(split):
     for incident in sample("cascading_failure", split):
         topology, state = incident.topology, incident.untreated[incident.arrival]
-        waiting = [i for i, one in enumerate(topology.services) if incident.root in one.calls]
+        waiting = [i for i, caller in enumerate(topology.services) if incident.root in caller.calls]
         assert any(is_degraded(topology, state, i) for i in waiting), incident
 
 

@@ -40,12 +40,14 @@ def test_every_setting_is_checked():
     assert {*BAD, "below_edge"} == set(Task.__dataclass_fields__)
 
 
-@pytest.mark.parametrize("dial, value", [(dial, value) for dial in BAD for value in BAD[dial]])
-def test_a_setting_out_of_range_is_named_with_its_value_and_rule(dial, value):
-    with pytest.raises(ValueError) as told:
-        replace(TASKS["single_crash"], **{dial: value})
-    assert str(told.value).startswith(f"{dial} must be ")
-    assert str(told.value).endswith(f"; got {value!r:.60}")
+@pytest.mark.parametrize(
+    "setting, value", [(setting, value) for setting in BAD for value in BAD[setting]]
+)
+def test_a_setting_out_of_range_is_named_with_its_value_and_rule(setting, value):
+    with pytest.raises(ValueError) as raised:
+        replace(TASKS["single_crash"], **{setting: value})
+    assert str(raised.value).startswith(f"{setting} must be ")
+    assert str(raised.value).endswith(f"; got {value!r:.60}")
 
 
 IMPOSSIBLE = {
@@ -56,12 +58,12 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("told", IMPOSSIBLE)
-def test_what_cannot_be_met_is_told_at_once(told, split):
+@pytest.mark.parametrize("reason", IMPOSSIBLE)
+def test_what_cannot_be_met_is_told_at_once(reason, split):
     began = time.process_time()
-    with pytest.raises(match=f"^task cascading_failure .*{told}"):
+    with pytest.raises(match=f"^task cascading_failure .*{reason}"):
         for index in range(50):  # a share of 0 or 1 leaves an incident or two that can be met
-            sample_incident(replace(TASKS["cascading_failure"], **IMPOSSIBLE[told]), split, index)
+            sample_incident(replace(TASKS["cascading_failure"], **IMPOSSIBLE[reason]), split, index)
     assert time.process_time() - began < 2.0
 
 

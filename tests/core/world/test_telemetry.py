@@ -16,8 +16,8 @@ def eyes(incident):
 
 def test_figures_are_short_and_right():
     values = (0.0, 0.04, 0.06, 1.0, 9.94, 9.96, 12.4, 99.6, 149.0, 1234.0, 2999.0)
-    shown = ["0", "0", "0.1", "1", "9.9", "10", "12", "100", "150", "1200", "3000"]
-    assert [figure(value) for value in values] == shown
+    texts = ["0", "0", "0.1", "1", "9.9", "10", "12", "100", "150", "1200", "3000"]
+    assert [figure(value) for value in values] == texts
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -43,8 +43,8 @@ def test_every_line_reads_back_and_only_the_root_gives_the_fault_away(task, spli
 
 
 def test_the_root_is_suppressed_at_first_and_not_for_ever():
-    found = (sample_incident("cascading_failure", "train", index) for index in range(100))
-    dark = [one for one in found if one.quiet_until > one.arrival]
+    incidents = (sample_incident("cascading_failure", "train", index) for index in range(100))
+    dark = [incident for incident in incidents if incident.quiet_until > incident.arrival]
     assert len(dark) > 30
     for incident in dark:
         telemetry = eyes(incident)

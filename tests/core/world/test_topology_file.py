@@ -16,12 +16,15 @@ from logtriage.world.topology_file import load_call_graph, load_topology
 
 def written(services):
     """The file that describes them."""
-    fields = [{key: value for key, value in vars(one).items() if value} for one in services]
-    lists = [
-        {key: list(value) if isinstance(value, tuple) else value for key, value in one.items()}
-        for one in fields
+    entries = [
+        {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in vars(service).items()
+            if value
+        }
+        for service in services
     ]
-    return yaml.safe_dump({"services": lists}, sort_keys=False)
+    return yaml.safe_dump({"services": entries}, sort_keys=False)
 
 
 WEB, DB = "- {name: web, kind: edge, calls: [db]}\n", "- {name: db, kind: database}\n"
@@ -110,7 +113,7 @@ def graphs(draw):
     services = []
     for i, name in enumerate(names):
         how = {other: draw(links) for other in names[i + 1 :]}
-        called = any(name in one.downstream for one in services)
+        called = any(name in caller.downstream for caller in services)
         kind = draw(st.sampled_from(KINDS)) if called else "edge"
         services.append(
             Service(

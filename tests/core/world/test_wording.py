@@ -48,8 +48,8 @@ def words(template):
 
 
 def runs(template, length):
-    found = words(template)
-    return {tuple(found[i : i + length]) for i in range(len(found) - length + 1)}
+    every = words(template)
+    return {tuple(every[i : i + length]) for i in range(len(every) - length + 1)}
 
 
 def telling(template):
@@ -109,7 +109,7 @@ def test_no_line_can_be_read_in_two_ways():
         if template in BOOKS[kind][key]:
             said = {reading for pattern, reading in patterns if pattern.fullmatch(line)}
             # fails or slow: `read_line` tells them apart, nobody needs it
-            assert said == {right} or {one.kind for one in said} == {"own"}, line
+            assert said == {right} or {reading.kind for reading in said} == {"own"}, line
 
 
 def test_varied_wording_changes_the_words_alone():

@@ -13,7 +13,6 @@ from talking_server import RESOLVES, refused, talking, without_pauses
 from test_command_line import run as run_command
 
 from logtriage.play.episode import Episode
-from logtriage.play.scoring import Score, solved
 from logtriage.play.tools import ToolSession
 from logtriage.policies.scripted import ConstantPolicy
 from logtriage.registry import make_policy
@@ -213,20 +212,6 @@ def test_what_others_wrote_reaches_no_terminal_as_it_is(path):
     assert "\x1b" not in result.output and "\\x1b" in result.output
 
 
-def test_solved_is_named_healed_and_let_through():
-    for parts, is_solved in (
-        ((1, 1, 1, 1, 1, 0, 1, 1.0), True),
-        ((0, 1, 1, 0, 0, 0, 1, 0.6), True),  # slow, and the severity wrong
-        ((1, 1, 0, 1, 0.5, 0.1, 1, 0.6), True),  # the second remedy healed it
-        ((1, 1, 0, 1, 0, 0, 1, 0.65), False),  # named, not healed
-        ((1, 0, 1, 1, 1, 0, 1, 0.65), False),  # healed by chance
-        ((1, 1, 1, 0, 1, 0, 0, 0.0), False),  # the gate
-        ((0, 1, 0, 0, 0, 0, 1, 1.0), True),  # a score of the root cause alone
-        ((0, 0, 0, 0, 0, 0, 1, 0.0), False),
-    ):
-        assert solved(Score(*parts)) is is_solved
-
-
 def test_a_plan_is_of_incidents_that_there_are():
     assert make_plan(["all"], "test") == Plan(list(TASKS), "test", EPISODES)
     assert make_plan(["real"], "petshop") == Plan(["real"], "petshop", 26)
@@ -259,6 +244,13 @@ def test_real_incidents_are_evaluated_and_verified(path):
     assert confirmed.exit_code == 0 and "26 MATCH" in confirmed.stdout
     assert "leave out --audit" in refusal("evaluate", *asked, "--audit")
     assert "choose one of random_ranking" in refusal("evaluate", *asked, "--policy", "nobody")
+
+
+@pytest.mark.parametrize("policy", ["belief", "constant"])
+def test_a_policy_that_does_not_fit_the_incidents_is_named(policy):
+    # The task was called unknown.
+    asked = ("evaluate", "--task", "production", "--policy", policy, "--episodes", 2)
+    assert f"{policy} plays simulated incidents alone, which production" in refusal(*asked)
 
 
 @pytest.mark.parametrize("attempts", [1, 2, 5])

@@ -5,9 +5,10 @@ the published results, which are computed again.
 import pytest
 
 from logtriage.play.observation import Observation
-from logtriage.play.observed import CallTime, Measure, gather
+from logtriage.play.observed import CallTime, Measure
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert
+from triagelab.real.evidence import gather, z_score
 from triagelab.real.real_episode import RealEpisode
 from triagelab.real.rules import RULES, RankingPolicy, unexplained, votes
 
@@ -61,3 +62,11 @@ def test_suspect_is_who_is_slow_for_what_its_callees_do_not_explain():
     calls = [CallTime(*call, wait, 10.0, 5.0, 5.0) for call, wait in waits.items()]
     graph = cluster(a="cd", b="cd", e="cd", c="", d="")
     assert unexplained(seen(alerts=(), calls=calls, graph=graph))[0] == "d"
+
+
+def test_the_later_half_of_the_window_counts():
+    # The alarm lies in the middle: an anomaly before it is not the incident.
+    measure = Measure("web", "cpu", "%", (90.0, 10.0, 12.0, None, 4.0), usual=10.0)
+    assert z_score(measure) * measure.sigma == pytest.approx(-6.0)
+    assert z_score(measure._replace(values=(90.0, None, None))) == 0.0
+    assert z_score(measure._replace(usual=None)) == 0.0

@@ -8,7 +8,7 @@ import pytest
 from logtriage.catalogue import draw_end, open_incident
 from logtriage.play.actions import Action
 from logtriage.play.observation import render
-from logtriage.play.observed import gather
+from triagelab.real.evidence import gather
 from triagelab.real.rules import ASK_ALL
 from triagelab.realistic.features import arrays_of_evidence, features
 from triagelab.realistic.generator import Block

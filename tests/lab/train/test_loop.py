@@ -198,12 +198,12 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
 @pytest.mark.parametrize(
     "score, ignored, given",
     [
-        (Score(1, 1, 1, 1, 0.5, 0.0, 1.0, 0.95), False, [0.2, 0.35 + 0.3, 0.3, 0.1]),
+        (Score(1, 1, 1, 1, 0.5, 0.0, 1.0, 0.95, 1.0), False, [0.2, 0.35 + 0.3, 0.3, 0.1]),
         # The team is charged what the gate takes for it, and not what it takes for ignoring.
-        (Score(1, 1, 1, 0, 0.5, 0.0, 0.0, 0.0), False, [0.2, 0.35 + 0.3, 0.3, -0.85]),
-        (Score(1, 1, 0, 1, 0.0, 0.0, 0.0, 0.0), True, [0.2, 0.35, 0.0, 0.1]),
+        (Score(1, 1, 1, 0, 0.5, 0.0, 0.0, 0.0, 0.0), False, [0.2, 0.35 + 0.3, 0.3, -0.85]),
+        (Score(1, 1, 0, 1, 0.0, 0.0, 0.0, 0.0, 0.0), True, [0.2, 0.35, 0.0, 0.1]),
         # The remedy is charged the costs.
-        (Score(0, 0, 0, 1, 0.0, 0.1, 1.0, 0.0), False, [0.0, -0.1, -0.1, 0.1]),
+        (Score(0, 0, 0, 1, 0.0, 0.1, 1.0, 0.0, 0.0), False, [0.0, -0.1, -0.1, 0.1]),
     ],
 )
 def test_each_answer_is_credited_with_its_part(score, ignored, given):
