@@ -6,22 +6,16 @@ evidence, and what to look at next. No model is asked, and nothing is executed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from logtriage.play.actions import visible
 from logtriage.world.call_graph import CallGraph
 
-from .levels import NAMES, stated_level
+from .levels import LEVEL_NAMES, stated_level
 from .lines import quoted
 from .log import STDIN, Log, LogFile
 from .suspects import (
-    LIKELY,
-    LIKELY_FROM,
-    POSSIBLE,
-    POSSIBLE_FROM,
-    UNSURE,
     ServiceEvidence,
     Suspect,
     Trouble,
@@ -34,9 +28,11 @@ from .suspects import (
     weigh,
 )
 from .tally import speakers_of
-from .times import told
+from .times import format_time
 from .window import Window, find_window
 
+LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"
+LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5  # the probabilities from which an answer is called so
 OF_ROOT = 3  # lines of the first suspect that an answer quotes
 MOST_SUSPECTS = 3
 MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its clock is in doubt
@@ -45,7 +41,7 @@ AROUND = 10  # lines to read on either side of the first line of trouble
 
 
 @dataclass(frozen=True)
-class Shown:
+class EvidenceLine:
     """A line of evidence."""
 
     service: str  # the service whose trouble it shows
@@ -68,14 +64,10 @@ class Answer:
     ended: str  # end of the window; empty if the trouble goes on
     why: str  # what the answer rests on, or what is missing
     chain: list[str]  # who made whom fail, from the root to the last service that complains
-    evidence: list[Shown]  # lines of the first suspect, then one of each further service
+    evidence: list[EvidenceLine]  # lines of the first suspect, then one of each further service
     next: str  # what to look at; a command if possible
     suspects: list[Suspect]
     read: list[str]  # a line about each file
-
-    def as_json(self) -> dict[str, Any]:
-        """The answer as plain data."""
-        return asdict(self)
 
     def text(self) -> str:
         """Format the answer for a terminal; line 1 says who, since when, how sure and why."""
@@ -86,24 +78,24 @@ class Answer:
             rows = [f"{self.sure}: {self.why}{since}"]
         if len(self.chain) > 1:
             rows.append("chain: " + " -> ".join(reversed(self.chain)))
-        for one in self.evidence:
-            lines = _counted(one.lines, "line")
-            if one.usual is not None:
-                lines += f", usually {one.usual:.2g}" if one.usual else ", new"
-            at = f"{one.file}:{one.number}" + (f" {one.time}" if one.time else "")
-            rows += [f"  {at} {one.service}, {lines}", f"    {one.line}"]
+        for row in self.evidence:
+            lines = _counted(row.lines, "line")
+            if row.usual is not None:
+                lines += f", usually {row.usual:.2g}" if row.usual else ", new"
+            at = f"{row.file}:{row.number}" + (f" {row.time}" if row.time else "")
+            rows += [f"  {at} {row.service}, {lines}", f"    {row.line}"]
         if self.next:
             rows.append(f"next: {self.next}")
         if self.suspects:
-            shares = ", ".join(f"{one.service} {one.share:.0%}" for one in self.suspects)
-            rows.append(f"suspects: {shares}")
-        return "\n".join([*rows, *(f"read {one}" for one in self.read)])
+            shares = [f"{suspect.service} {suspect.share:.0%}" for suspect in self.suspects]
+            rows.append(f"suspects: {', '.join(shares)}")
+        return "\n".join([*rows, *(f"read {line}" for line in self.read)])
 
     def sureness_of(self, service: str) -> str:
         """Return how sure an answer that names `service` may be, given this evidence."""
         if service == self.root:
             return self.sure
-        named = any(one.service == service for one in self.suspects)
+        named = any(suspect.service == service for suspect in self.suspects)
         return POSSIBLE if named and self.sure == POSSIBLE else UNSURE
 
 
@@ -123,21 +115,17 @@ def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
     if tally.merge_replicas(*(window[:2] if window else (0, 0))):
         window = find_window(tally)
     evidence = weigh(tally, window, graph.names if graph else ())
-    calls = {one.name: one.downstream for one in graph.services} if graph else {}
+    calls = {service.name: service.downstream for service in graph.services} if graph else {}
     return Findings(window, evidence, rank(evidence, calls))
 
 
-def answer_of(log: Log, graph: CallGraph | None = None) -> Answer:
-    """Return the answer that a log gives by itself; see `findings_of`."""
-    return told_of(log, findings_of(log, graph))
-
-
-def told_of(log: Log, found: Findings) -> Answer:
-    """Put what was found in a log into words."""
-    sure, chance, why = _sureness(log, found)
-    first = found.suspects[0].service if found.suspects else ""
-    window = found.window
-    chain = chain_to(first, found.evidence) if first and sure != UNSURE else []
+def answer_of(log: Log, graph: CallGraph | None = None, findings: Findings | None = None) -> Answer:
+    """Put the `findings` of a log with that call graph into words; None to work them out."""
+    findings = findings or findings_of(log, graph)
+    sure, chance, why = _sureness(log, findings)
+    first = findings.suspects[0].service if findings.suspects else ""
+    window = findings.window
+    chain = chain_to(first, findings.evidence) if first and sure != UNSURE else []
     return Answer(
         "" if sure == UNSURE else first,
         sure,
@@ -146,9 +134,9 @@ def told_of(log: Log, found: Findings) -> Answer:
         _time(log, window.end) if window and not window.open else "",
         why,
         chain,
-        _evidence(log, found, chain),
-        _next(log, window, first, found.evidence[first].troubles) if first and window else "",
-        list(found.suspects[:MOST_SUSPECTS]),
+        _evidence(log, findings, chain),
+        _next(log, window, first, findings.evidence[first].troubles) if first and window else "",
+        list(findings.suspects[:MOST_SUSPECTS]),
         [_read_line(file) for file in log.files],
     )
 
@@ -159,33 +147,33 @@ def _time(log: Log, second: int) -> str:
         return f"line {second + 1}"
     periods = [period for file in log.files for period in file.layout.periods]
     zoned = all(file.layout.zoned for file in log.files)
-    return told(second, min(periods, default=0), "Z" * zoned)
+    return format_time(second, min(periods, default=0), "Z" * zoned)
 
 
-def _sureness(log: Log, found: Findings) -> tuple[str, float, str]:
+def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
     """Return how sure the answer is, in words and as a probability, and why."""
     if not log.tally.records:
         return UNSURE, 0.0, "no line could be read"
-    if not found.suspects:
+    if not findings.suspects:
         return UNSURE, 0.0, "no line tells of trouble"
-    if found.window is None:
+    if findings.window is None:
         why = "no stretch of the log is unlike the rest of it; give it more of the time before"
         return UNSURE, 0.0, why
-    first = found.suspects[0]
-    chance = confidence(found.suspects, found.evidence, found.window.gain)
+    first = findings.suspects[0]
+    chance = confidence(findings.suspects, findings.evidence, findings.window.gain)
     if chance < POSSIBLE_FROM:
-        near = " or ".join(one.service for one in found.suspects[:2])
+        near = " or ".join(suspect.service for suspect in findings.suspects[:2])
         return UNSURE, chance, f"too little tells that it began at {near}"
     why = f"{first.share:.0%} of what is wrong comes down to it"
-    if found.evidence[first.service].silent:
+    if findings.evidence[first.service].silent:
         why += ", and it fell silent"
-    against = [*limits(log), *doubts(found.suspects, found.evidence)]
+    against = [*limits(log), *doubts(findings.suspects, findings.evidence)]
     proven = all(file.layout.proven for file in log.files if file.records)
-    if not (proven or log.tally.known or accusers(first.service, found.evidence)):
+    if not (proven or log.tally.known or accusers(first.service, findings.evidence)):
         against.append("its names may be no services")
     against += [
         f"{service} changed shortly before: {visible(line, 60)}"
-        for service, line in changes(log.tally, found.window).items()
+        for service, line in changes(log.tally, findings.window).items()
         if service != first.service
     ]
     if against:
@@ -195,39 +183,37 @@ def _sureness(log: Log, found: Findings) -> tuple[str, float, str]:
 
 def limits(log: Log) -> list[str]:
     """List the flaws of a log that make every suspect uncertain."""
-    found = ["only one service speaks"] if len(speakers_of(log.tally)) < 2 else []
+    flaws = ["only one service speaks"] if len(speakers_of(log.tally)) < 2 else []
     read = [file for file in log.files if file.records]
     clocks = {(file.layout.zoned, *file.layout.periods[:1]) for file in read}
     if len(clocks) > 1 or any(file.untimed > MOST_UNTIMED * file.records for file in read):
-        found.append("some of its times have no date or no zone")
-    return found
+        flaws.append("some of its times have no date or no zone")
+    return flaws
 
 
-def _evidence(log: Log, found: Findings, chain: Sequence[str]) -> list[Shown]:
-    """Return lines that show what is wrong: some of the root, then one of each service along the
-    chain, which names the service before it. Without a chain, the suspects' lines are returned.
-    """
-    names = chain or [one.service for one in found.suspects[:MOST_SUSPECTS]]
-    shown: list[Shown] = []
+def _evidence(log: Log, findings: Findings, chain: Sequence[str]) -> list[EvidenceLine]:
+    """Return lines of the root, then of each in the chain one that names the service before it."""
+    names = chain or [suspect.service for suspect in findings.suspects[:MOST_SUSPECTS]]
+    rows: list[EvidenceLine] = []
     for before, name in pairwise(["", *names]):
-        troubles = found.evidence[name].troubles
+        troubles = findings.evidence[name].troubles
         if chain:
-            troubles = sorted(troubles, key=lambda one: -one.names.get(before, 0.0))
+            troubles = sorted(troubles, key=lambda trouble: -trouble.names.get(before, 0.0))
         most = 1 if before else OF_ROOT
-        shown += [_shown(log, found, name, one) for one in troubles[:most]]
-    return shown
+        rows += [_evidence_line(log, findings, name, trouble) for trouble in troubles[:most]]
+    return rows
 
 
-def _shown(log: Log, found: Findings, service: str, trouble: Trouble) -> Shown:
+def _evidence_line(log: Log, findings: Findings, service: str, trouble: Trouble) -> EvidenceLine:
     (number, line), text = trouble.at, visible(trouble.example)
-    return Shown(
+    return EvidenceLine(
         service,
-        text if stated_level(text.encode()) is not None else f"{NAMES[trouble.level]} {text}",
+        text if stated_level(text.encode()) is not None else f"{LEVEL_NAMES[trouble.level]} {text}",
         visible(log.files[number].name, 200),
         line + 1,
         _time(log, trouble.first) if trouble.first >= 0 and not log.ordered else "",
         trouble.lines,
-        round(trouble.usual, 2) if found.window else None,
+        round(trouble.usual, 2) if findings.window else None,
     )
 
 
@@ -236,7 +222,7 @@ def _next(log: Log, window: Window, first: str, troubles: Sequence[Trouble]) -> 
     if not troubles:
         start = _time(log, max(0, window.start - (0 if log.ordered else LEAD)))
         return f"read the log of {visible(first, 60)} from {start} on"
-    number, line = min(troubles, key=lambda one: one.first).at
+    number, line = min(troubles, key=lambda trouble: trouble.first).at
     file, first_line, last_line = log.files[number], max(1, line + 1 - AROUND), line + 1 + AROUND
     in_lines = file.layout.kind in ("text", "json", "text with json") and not file.packed
     if in_lines and file.name != STDIN and quoted(file.name):

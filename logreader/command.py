@@ -1,11 +1,9 @@
-"""The command `triage`, which `logtriage` finds by its entry point.
-
-It imports what it needs when it runs, so that `--help` is quick.
-"""
+"""The command `triage`. It imports what it needs when it runs, so that `--help` is quick."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,11 +55,10 @@ def triage_command(
         raise typer.Exit(0 if ranked.root else 3)
     from logtriage.policies.policy import EndpointError
 
-    from .answer import findings_of, told_of
+    from .answer import UNSURE, answer_of, findings_of
     from .diagnosis import ask
     from .log import read_log
     from .log_episode import LogEpisode
-    from .suspects import UNSURE
 
     asked, failure = None, ""
     try:
@@ -73,7 +70,7 @@ def triage_command(
         call_graph = None if graph is None else load_call_graph(graph)
         log = read_log(logs, call_graph.names if call_graph else ())
         findings = findings_of(log, call_graph)
-        answer = told_of(log, findings)
+        answer = answer_of(log, call_graph, findings)
         if agent is not None:
             asked = ask(agent, LogEpisode(log, call_graph, findings))
     except EndpointError as error:  # the log's own answer is printed all the same
@@ -82,11 +79,11 @@ def triage_command(
         raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}"), 1) from None
 
     name = policy or model or endpoint_model
-    found = answer.as_json()
+    output = asdict(answer)
     if asked is not None:
         sure = answer.sureness_of(asked.root_cause)
-        found["asked"] = {"name": name, "sure": sure, **asked._asdict()}
-    typer.echo(json.dumps(found, indent=1) if as_json else answer.text())
+        output["asked"] = {"name": name, "sure": sure, **asked._asdict()}
+    typer.echo(json.dumps(output, indent=1) if as_json else answer.text())
     if asked is not None and not as_json:
         typer.echo(f"\n{name} says, of the same evidence, which makes its root {sure}:\n{asked}")
     if failure:
@@ -101,11 +98,9 @@ def _agent(policy: str, model: str, endpoint: str, endpoint_model: str) -> Polic
         raise ValueError("--endpoint and --endpoint-model go together; give both")
     if sum(map(bool, (policy, model, endpoint))) > 1:
         raise ValueError("one of --policy, --model and --endpoint can be asked; leave out the rest")
-    if policy:
-        return registry.make_policy(policy)
-    made: Policy | None = None
+    agent: Policy | None = registry.make_policy(policy) if policy else None
     if model:
-        made = registry.load(registry.MODELS, "folder")(model)
+        agent = registry.load(registry.MODELS, "folder")(model)
     if endpoint:
-        made = registry.load(registry.MODELS, "endpoint")(endpoint, endpoint_model)
-    return made
+        agent = registry.load(registry.MODELS, "endpoint")(endpoint, endpoint_model)
+    return agent

@@ -1,8 +1,6 @@
-"""Ask a policy or a trained agent about a custom log.
+"""Ask a policy or a trained agent about a custom log. Its actions are only proposals.
 
-    print(triage(make_policy("trace"), open("incident.log").read()))
-
-Nothing is executed: the agent's actions are only proposals.
+print(triage(make_policy("trace"), open("incident.log").read()))
 """
 
 from typing import NamedTuple
@@ -18,22 +16,16 @@ from .log_episode import LogEpisode
 
 
 class Diagnosis(NamedTuple):
-    """An agent's diagnosis of a log: its first answers, empty where it gave none.
-
-    Attributes:
-        closed_by: `resolve`, `ignore` (a false alarm), or `timeout` if it did not end by itself.
-        messages: the whole conversation; empty for a scripted policy.
-        decisions: the agent's turns, or a scripted policy's steps; they took `seconds` in all.
-    """
+    """An agent's diagnosis of a log: its first answers, empty where it gave none."""
 
     severity: str
     root_cause: str
     remedy: str
     team: str
-    closed_by: str
-    messages: list[Message]
-    decisions: int
-    seconds: float
+    closed_by: str  # `resolve`, `ignore` (a false alarm), or `timeout` if it did not end by itself
+    messages: list[Message]  # the whole conversation; empty for a scripted policy
+    decisions: int  # the agent's turns, or a scripted policy's steps
+    seconds: float  # that these took in all
 
     def __str__(self) -> str:
         names = ("severity", "root cause", "remedy", "page", "closed by")
@@ -44,9 +36,7 @@ class Diagnosis(NamedTuple):
 
 
 def triage(agent: Policy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY) -> Diagnosis:
-    """Show an agent the most unusual lines of a log, or the last ones, and return what it would do.
-    `ValueError` if no line names a service of the call graph.
-    """
+    """Ask an agent about a log; `ValueError` if no line names a service of the call graph."""
     return ask(agent, LogEpisode(read_text(text, topology.names), topology))
 
 

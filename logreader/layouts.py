@@ -1,8 +1,4 @@
-"""Work out from the beginning of a file how to read its lines or records.
-
-A file holds lines of text, or records. Records are JSON (one a line, one document, or within lines
-of text) or CSV.
-"""
+"""Work out from the beginning of a file how to read its lines, or its records of JSON or CSV."""
 
 import re
 from collections import defaultdict
@@ -15,16 +11,16 @@ from .levels import CALM, LEVELS, WARN, level_of_status, named_level
 from .lines import Reading, blocks
 from .names import Namer, service_name
 from .objects import (
+    FIELDS,
     MOST_TEXT,
-    NAMES,
-    Path,
+    KeyPath,
     at,
+    csv_rows,
     flat,
     flattened,
     objects_in,
     objects_of,
     records_in,
-    rows_in,
     short,
 )
 from .speakers import Headed, best_key, best_place
@@ -34,7 +30,7 @@ from .times import FORMS, LOOK, MISSING, Clock, Stamps, find_forms, find_stamp, 
 SAMPLE = 1_000  # lines or records that are sampled to understand a file
 SOME = 200  # how many values of a field, and fields of a file, are looked at
 HALF = 0.5
-OF_FILE = 2.0  # by how much a place must score better to be preferred to the file's name
+FILE_NAME_LEAD = 2.0  # by how much a place must score better to be preferred to the file's name
 BOM = b"\xef\xbb\xbf"
 PAYLOAD = re.compile(rb"[^{]{0,300}(?=\{ ?\")")  # the text before JSON in a line
 PREFIX = "(before the object)"  # the field that this text becomes
@@ -49,53 +45,41 @@ Items = Callable[[Iterable[bytes], Reading], Records]  # reads the parts of a fi
 
 
 class TextLayout:
-    """How to read lines of text: where their time stands, and who speaks.
-
-    Attributes:
-        kind: what kind of file it is.
-        speaker: what tells who speaks; empty if nothing does.
-        proven: whether the speakers are certain to be services.
-        periods: the periods of its forms of time (see `times.Form`), the commonest form first.
-        begins: the first time in the sample that has a whole date; -1 if none has.
-        zoned: whether its times state a zone.
-    """
+    """How to read lines of text: where their time stands, and who speaks."""
 
     def __init__(
         self, sample: Sequence[bytes], services: Sequence[str], least: float = 0.0
     ) -> None:
         self.kind, self.forms = "text", find_forms(sample)
-        self.periods = [form.period for form in self.forms]
-        self.zoned = say_zones(sample, self.forms)
+        self.periods = [form.period for form in self.forms]  # see `times.Form`; commonest first
+        self.zoned = say_zones(sample, self.forms)  # whether its times state a zone
         self._services, self._namer = frozenset(services), Namer(services)
         dated = [Clock(form) for form in self.forms if not form.period]
         seconds = (clock.read(line) for clock in dated for line in sample)
-        self.begins = next((second for second in seconds if second >= 0), -1)
+        self.begins = next((second for second in seconds if second >= 0), -1)  # first whole date
         headed = [self.headed(line) for line in sample]
-        timed = [one for one in headed if one.begin >= 0] if self.forms else headed
+        timed = [line for line in headed if line.begin >= 0] if self.forms else headed
         self.place = best_place(timed, services, least) if timed else None
-        self.speaker = "its lines" if self.place else ""
-        self.proven = bool(self.place and self.place.proven)
-        names = {self.speaker_in(one.text) or b"" for one in timed}
+        self.speaker = "its lines" if self.place else ""  # what tells who speaks
+        self.proven = bool(self.place and self.place.proven)  # whether they are surely services
+        names = {self.speaker_in(line.text) or b"" for line in timed}
         names |= {name.encode() for name in services}
         # Names that differ only in digits must be read in every line, as keys leave out digits.
         self._numbered = len({name.translate(None, HEXADECIMAL) for name in names}) < len(names)
 
     def headed(self, line: bytes) -> Headed:
         """Return a line without its time, and where the time stood; -1 if it has none."""
-        found = find_stamp(line, self.forms)
-        if not found:
+        stamp = find_stamp(line, self.forms)
+        if not stamp:
             return Headed(line, -1)
-        return Headed(line[: found.start()] + line[found.end() :], found.start())
+        return Headed(line[: stamp.start()] + line[stamp.end() :], stamp.start())
 
     def batches(
         self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool
     ) -> Iterator[Batch]:
         """Yield the records of a file that comes in unpacked parts, and keep `reading` up to date.
         A line that lacks the time and the speaker of other lines continues the line before it.
-
-        Args:
-            near: a time near the first one; None if none is known.
-            ordered: whether the numbers of lines stand for their times.
+        `near` is a time near the first one; `ordered` has the numbers of lines stand for times.
         """
         stamps, last = Stamps(self.forms, near), -1
         for lines in blocks(parts, reading):
@@ -111,7 +95,7 @@ class TextLayout:
                     numbers = [number for _, _, number in rows]
             if lines:
                 last = seconds[-1]
-                yield self._batch(seconds, lines, numbers, stamps.span)
+                yield self._batch(seconds, lines, numbers, stamps)
 
     def _joined(self, rows: Iterable[Row], last: int) -> list[Row]:
         """Join lines with their continuations; `last` is the second of the line before `rows`."""
@@ -127,20 +111,15 @@ class TextLayout:
         return joined
 
     def _batch(
-        self,
-        seconds: Sequence[int],
-        lines: Sequence[bytes],
-        numbers: Sequence[int],
-        span: tuple[int, int] | None,
+        self, seconds: Sequence[int], lines: Sequence[bytes], numbers: Sequence[int], stamps: Stamps
     ) -> Batch:
-        """Make a batch of lines; `span` is where their time stands, if all have it at one place."""
+        """Make a batch of lines, which `stamps` have just read."""
         heads = b"\n".join([line[:TIMED] for line in lines])
         keys: list[Hashable] = [*heads.translate(None, HEXADECIMAL).split(b"\n")]
         if self._numbered:
-            begin, end = span or (0, 0)
-            texts = [
-                line[:begin] + line[end:] if span else self.headed(line).text for line in lines
-            ]
+            begin, end = stamps.span or (0, 0)  # with it, lines are read twice as fast
+            cut = [line[:begin] + line[end:] for line in lines]
+            texts = cut if stamps.span else [self.headed(line).text for line in lines]
             keys = [*zip(map(self.speaker_in, texts), keys, strict=True)]
 
         def record(i: int) -> Record:
@@ -151,85 +130,83 @@ class TextLayout:
 
     def speaker_in(self, text: bytes) -> bytes | None:
         """Return who speaks in a line without its time; a service of the call graph if possible."""
-        found = self.place.pattern.match(text) if self.place else None
-        name = found[1] if found else None
+        match = self.place.pattern.match(text) if self.place else None
+        name = match[1] if match else None
         if self._services and (name is None or service_name(name) not in self._services):
             return self._namer.first(text[:LOOK].decode("utf-8", "replace")).encode() or name
         return name
 
 
 class ObjectLayout:
-    """How to read records: for each part, the paths to try in turn, found in a sample. The
-    attributes are those of `TextLayout`.
-    """
+    """How to read records: by the paths of each part. Its attributes are those of `TextLayout`."""
 
     def __init__(
         self, kind: str, sample: Sequence[dict[str, Any]], services: Sequence[str], items: Items
     ) -> None:
         self.kind, self._items, self._text = kind, items, None
-        rows = [dict(flattened(one)) for one in sample]
+        rows = [dict(flattened(record)) for record in sample]
         self._find_parts(rows)
-        texts = [self._message_of(one) for one in sample]
-        shown = [{path: flat(value) for path, value in row.items()} for row in rows]
-        self._service, self.proven = best_key(shown, texts, services)
+        texts = [self._message_of(record) for record in sample]
+        fields = [{path: flat(value) for path, value in row.items()} for row in rows]
+        self._service, self.proven = best_key(fields, texts, services)
         self.speaker = ".".join(self._service[0]) if self._service else ""
         if not self._service:
-            lines = [_line(one, text) for one, text in zip(sample, texts, strict=True)]
+            lines = [_line(record, text) for record, text in zip(sample, texts, strict=True)]
             self._text = TextLayout(lines, services)
             self.proven = self._text.proven
             self.speaker = "its text" if self._text.place else ""
-        self.begins = next((one for one in map(self._second_of, sample) if one >= 0), -1)
+        self.begins = next((second for second in map(self._second_of, sample) if second >= 0), -1)
         self.periods = [0] if self.begins >= 0 else []
-        times = (str(at(one, self._time) or "").encode("utf-8", "replace") for one in sample)
+        times = (str(at(record, self._time) or "").encode("utf-8", "replace") for record in sample)
         self.zoned = say_zones(times, [clock.form for clock in self._clocks])
 
-    def _find_parts(self, rows: Sequence[Mapping[Path, Any]]) -> None:
+    def _find_parts(self, rows: Sequence[Mapping[KeyPath, Any]]) -> None:
         """Find where records have their parts, except the speaker, by the values at each path."""
-        values: dict[Path, list[Any]] = defaultdict(list)
+        values: dict[KeyPath, list[Any]] = defaultdict(list)
         for row in rows:
             for path, value in row.items():
                 values[path].append(value)
         common = sorted(values, key=lambda path: -len(values[path]))[:SOME]
 
-        def named(part: str) -> list[Path]:
+        def named(part: str) -> list[KeyPath]:
             """The paths that have one of the names of a part, the most telling name first."""
-            ranks = {name: rank for rank, name in enumerate(NAMES[part])}
-            found = [(path, name) for path in common for name in _names(path) if name in ranks]
-            found.sort(key=lambda one: (ranks[one[1]], len(one[0])))
-            return list(dict.fromkeys(path for path, _ in found))
+            ranks = {name: rank for rank, name in enumerate(FIELDS[part])}
+            ranked = [(path, name) for path in common for name in _names(path) if name in ranks]
+            ranked.sort(key=lambda entry: (ranks[entry[1]], len(entry[0])))
+            return list(dict.fromkeys(path for path, _ in ranked))
 
-        def share(path: Path, told: Callable[[Any], bool]) -> float:
-            """The share of the values at a path for which `told` is true."""
+        def share(path: KeyPath, holds: Callable[[Any], bool]) -> float:
+            """The share of the values at a path for which `holds` is true."""
             some = values[path][:SOME]
-            return sum(map(told, some)) / len(some)
+            return sum(map(holds, some)) / len(some)
 
-        def timed(path: Path) -> bool:
+        def timed(path: KeyPath) -> bool:
             clocks = [Clock(form) for form in FORMS]
             return share(path, lambda value: time_of(value, clocks) >= 0) > 0.8
 
-        def levelled(path: Path) -> bool:
-            return share(path, lambda one: named_level(one, short(path[-1])) is not None) > 0.8
+        def levelled(path: KeyPath) -> bool:
+            return share(path, lambda value: named_level(value, short(path[-1])) is not None) > 0.8
 
-        def worded(path: Path) -> bool:
+        def worded(path: KeyPath) -> bool:
             return share(path, lambda value: str(value).strip().lower() in LEVELS) > 0.95
 
         times = [*filter(timed, common)]
         self._time = [path for path in named("time") if path in times] or times[:1]
-        written = [str(one) for path in self._time[:1] for one in values[path][:SOME]]
-        forms = find_forms([one.encode("utf-8", "replace") for one in written])
+        written = [str(value) for path in self._time[:1] for value in values[path][:SOME]]
+        forms = find_forms([value.encode("utf-8", "replace") for value in written])
         self._clocks = [Clock(form) for form in forms]  # for times written as text
         self._level = [*filter(levelled, named("level"))] or [*filter(worded, common)]
         self._message = [path for path in named("message") if isinstance(values[path][0], str)]
         self._error = [path for path in named("error") if path not in self._message][:2]
-        requests = any(_names(path)[0] in NAMES["request"] for path in common)
+        requests = any(_names(path)[0] in FIELDS["request"] for path in common)
         self._status = named("status") if requests or not self._message else []
 
     def batches(
         self, parts: Iterable[bytes], reading: Reading, near: int | None, ordered: bool
     ) -> Iterator[Batch]:
         """Yield the records of a file; see `TextLayout.batches`."""
-        found = self._records(parts, reading, ordered)
-        while some := [*islice(found, SAMPLE)]:
+        timed = self._records(parts, reading, ordered)
+        while some := [*islice(timed, SAMPLE)]:
             records = [record for _, record in some]
             keys = [
                 (service, level, text[:HEAD].translate(None, HEXADECIMAL))
@@ -243,49 +220,50 @@ class ObjectLayout:
     ) -> Iterator[tuple[int, Record]]:
         """Yield records with their times; a record without one takes that of the record before."""
         last = -1
-        for one, line in self._items(parts, reading):
-            second = self._second_of(one)
-            if second < 0 and self._time and self._message and at(one, self._message) is None:
+        for record, line in self._items(parts, reading):
+            second = self._second_of(record)
+            if second < 0 and self._time and self._message and at(record, self._message) is None:
                 continue  # not a record, but something else in the document
             last = second if second >= 0 else line if ordered else last
-            text = self._message_of(one)
-            service: bytes | str | None = flat(at(one, self._service)) or None
+            text = self._message_of(record)
+            service: bytes | str | None = flat(at(record, self._service)) or None
             if service is None and self._text:
-                service = self._text.speaker_in(self._text.headed(_line(one, text)).text)
-            yield last, Record(service, self._level_of(one), text.encode("utf-8", "replace"), line)
+                service = self._text.speaker_in(self._text.headed(_line(record, text)).text)
+            level = self._level_of(record)
+            yield last, Record(service, level, text.encode("utf-8", "replace"), line)
 
-    def _second_of(self, one: Any) -> int:
+    def _second_of(self, record: Any) -> int:
         """Return the second at which a record was made; -1 if it does not say."""
-        return time_of(at(one, self._time), self._clocks)
+        return time_of(at(record, self._time), self._clocks)
 
-    def _level_of(self, one: Any) -> int | None:
+    def _level_of(self, record: Any) -> int | None:
         """Return the level that a record states, or that its HTTP status gives; None if neither."""
         level = None
         for path in self._level:
             name = short(path[-1])
-            level = named_level(at(one, (path,)), name)
+            level = named_level(at(record, (path,)), name)
             if name == "priority" and level == CALM:
                 level = None  # for what a program prints, the text may say more
             if level is not None:
                 break
-        status = str(at(one, self._status) or "") if self._status else ""
+        status = str(at(record, self._status) or "") if self._status else ""
         if len(status) == 3 and status.isdecimal() and (level is None or level < WARN):
             return level_of_status(status.encode())
         return level
 
-    def _message_of(self, one: Any) -> str:
+    def _message_of(self, record: Any) -> str:
         """Return the message of a record (all of it if there is none), followed by its errors."""
-        value = at(one, self._message)
+        value = at(record, self._message)
         if isinstance(value, list) and all(type(byte) is int for byte in value):  # of the journal
             value = bytes(byte & 255 for byte in value).decode("utf-8", "replace")
-        text = flat(one if value is None else value)
+        text = flat(record if value is None else value)
         for path in self._error:
-            error = at(one, (path,))
+            error = at(record, (path,))
             text += f" {flat(error)}" if error is not None and error != value else ""
         return text[:MOST_TEXT]
 
 
-def _names(path: Path) -> tuple[str, str]:
+def _names(path: KeyPath) -> tuple[str, str]:
     """The names by which a path may be known: its last key, and its last two keys joined."""
     return short(path[-1]), short("".join(path[-2:]))
 
@@ -302,7 +280,7 @@ def json_lines(parts: Iterable[bytes], reading: Reading) -> Records:
             head = PAYLOAD.match(line)
             begin = head.end() if head else 0
             values = objects_of(line[begin:].decode("utf-8", "replace").strip())
-            records = [one for value in values for one in records_in(value)]
+            records = [record for value in values for record in records_in(value)]
             if not records and line.strip():
                 records = [{"message": line.decode("utf-8", "replace")}]
             for record in records:
@@ -318,23 +296,17 @@ def json_document(parts: Iterable[bytes], reading: Reading) -> Records:
             yield record, line
 
 
-def _csv_rows(delimiter: str, parts: Iterable[bytes], reading: Reading) -> Records:
-    return rows_in(chain.from_iterable(blocks(parts, reading)), delimiter)
-
-
 def layout_of(head: bytes, services: Sequence[str], named: bool) -> TextLayout | ObjectLayout:
-    """Work out how to read a file from its beginning, `head`. `services` are the names in the call
-    graph; `named` says whether the file's name tells a service, too.
-    """
+    """Work out how to read a file that begins with `head`; `named` if its name is a service's."""
     lines = list(chain.from_iterable(blocks([head], Reading())))
     lines = [line.removeprefix(BOM) for line in (lines[:-1] or lines) if line.strip()]
     sampled = lines[:: max(1, len(lines) // SAMPLE)][:SAMPLE]
     kind, items = _items(head.removeprefix(BOM).lstrip(), sampled)
     layout: TextLayout | ObjectLayout
     if items is None:
-        layout = TextLayout(sampled, services, OF_FILE if named else 0.0)
+        layout = TextLayout(sampled, services, FILE_NAME_LEAD if named else 0.0)
     else:
-        sample = [one for one, _ in islice(items([head], Reading()), SAMPLE)]
+        sample = [record for record, _ in islice(items([head], Reading()), SAMPLE)]
         layout = ObjectLayout(kind, sample, services, items)
     if named and not layout.speaker:
         layout.speaker, layout.proven = "its name", True
@@ -345,8 +317,8 @@ def _items(head: bytes, lines: Sequence[bytes]) -> tuple[str, Items | None]:
     """Return the kind of a file, and the function that reads its records; None for plain text."""
     some = [(line, PAYLOAD.match(line)) for line in lines[:100]]
     parsed = [
-        bool(found and objects_of(line[found.end() :].decode("utf-8", "replace")))
-        for line, found in some
+        bool(prefix and objects_of(line[prefix.end() :].decode("utf-8", "replace")))
+        for line, prefix in some
     ]
     if some and sum(parsed) >= HALF * len(some):
         return ("json" if lines[0].lstrip()[:1] == b"{" else "text with json"), json_lines
@@ -357,5 +329,5 @@ def _items(head: bytes, lines: Sequence[bytes]) -> tuple[str, Items | None]:
         titles, *rest = [text.split(delimiter) for text in texts]
         whole = sum(len(row) >= len(titles) for row in rest) > HALF * len(rest)
         if len(titles) > 2 and whole and all(map(TITLE.fullmatch, titles)):
-            return "csv", partial(_csv_rows, delimiter)
+            return "csv", partial(csv_rows, delimiter)
     return "text", None

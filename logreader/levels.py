@@ -8,7 +8,7 @@ from .words import WORDS, any_bytes
 SERVED, CALM, WARN, ERROR, FAILED, FATAL = range(6)
 # A line is trouble from `WARN` on. `SERVED` and `FAILED` are requests in an access log that were
 # answered well, or with a status of 500 to 599.
-NAMES = ("INFO", "INFO", "WARN", "ERROR", "ERROR", "FATAL")
+LEVEL_NAMES = ("INFO", "INFO", "WARN", "ERROR", "ERROR", "FATAL")
 LEVELS = {
     word: level
     for level, name in ((CALM, "calm"), (WARN, "warn"), (ERROR, "error"), (FATAL, "fatal"))
@@ -53,13 +53,13 @@ def stated_level(text: bytes) -> int | None:
 
 def _likely_levels(text: bytes) -> Iterator[bytes]:
     """Yield the words that stand where a level may stand, the surest places first."""
-    for found in CAPITAL.finditer(text, 0, LOOK):
-        if not INSIDE.match(text[found.start() - 1 : found.start()]):
-            yield found[1]
+    for match in CAPITAL.finditer(text, 0, LOOK):
+        if not INSIDE.match(text[match.start() - 1 : match.start()]):
+            yield match[1]
     for pattern in (BRACKETED, FIELD):
-        yield from (found[1] for found in pattern.finditer(text, 0, LOOK))
-    for found in NAMED.finditer(text, 0, LOOK):
-        if word := WORD.search(text, max(0, found.start() - 14), found.start()):
+        yield from (match[1] for match in pattern.finditer(text, 0, LOOK))
+    for sign in NAMED.finditer(text, 0, LOOK):
+        if word := WORD.search(text, max(0, sign.start() - 14), sign.start()):
             yield word[1]
 
 
@@ -80,8 +80,8 @@ def level_of(text: bytes, status: bytes) -> int:
 
 def status_of(text: bytes) -> bytes:
     """Return the HTTP status that a line notes; empty if it notes none."""
-    found = LOGGED.search(text) or STATUS.search(text)
-    return next(filter(None, found.groups())) if found else b""
+    match = LOGGED.search(text) or STATUS.search(text)
+    return next(filter(None, match.groups())) if match else b""
 
 
 def level_of_status(status: bytes) -> int:
@@ -92,9 +92,7 @@ def level_of_status(status: bytes) -> int:
 
 
 def named_level(value: object, field: str = "") -> int | None:
-    """Return the level that a record's field states; None if it states none. It may be a word, a
-    number of syslog (0 to 7, lower is worse), or one on the field's scale in `words.toml`.
-    """
+    """Return the level of a field: a word, a number of syslog or of its scale; None if neither."""
     if isinstance(value, str):
         known = LEVELS.get(value.strip().lower())
         if known is not None or not (value.isascii() and value.isdecimal()):

@@ -9,7 +9,6 @@ import shlex
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, BinaryIO, cast
 
 from logtriage.play.actions import visible
@@ -42,29 +41,20 @@ class Reading:
 
 
 def unpacked(raw: BinaryIO, name: str) -> BinaryIO:
-    """Unpack a stream of bytes that gzip, bzip2 or xz packed; other streams stay as they are.
-
-    Raises:
-        ValueError: if it cannot be read as lines; the message has the command that helps.
-    """
+    """Unpack a packed stream; `ValueError` with the command that helps if it is no text."""
     stream = io.BufferedReader(cast(io.RawIOBase, raw), CHUNK)
     head = stream.peek(8)[:8]
     for start, (why, command) in REFUSED.items():
         if head.startswith(start):
             raise ValueError(f"{visible(name, 200)} {why}: {command} {quoted(name)} | ... triage -")
-    opener = next((one for start, one in UNPACKERS.items() if head.startswith(start)), None)
-    return cast(BinaryIO, opener(stream) if opener else stream)
-
-
-def chunks(stream: BinaryIO) -> Iterator[bytes]:
-    """The bytes of a stream, `CHUNK` at a time."""
-    return iter(partial(stream.read, CHUNK), b"")
+    for start, unpack in UNPACKERS.items():
+        if head.startswith(start):
+            return cast(BinaryIO, unpack(stream))
+    return cast(BinaryIO, stream)
 
 
 def blocks(parts: Iterable[bytes], reading: Reading) -> Iterator[list[bytes]]:
-    """Yield the lines of a file that comes in parts, some thousand at a time, without line ends.
-    Memory stays bounded whatever the file holds. `reading` is kept up to date.
-    """
+    """Yield the lines of a file, some thousand at a time, in bounded memory; update `reading`."""
     rest, dropping = b"", False  # the line that the last part broke off in
     held: list[bytes] = []  # lines held back, so that the file's last line can join them
     for chunk in parts:
@@ -96,7 +86,7 @@ def _bounded(lines: list[bytes], reading: Reading) -> Iterator[list[bytes]]:
 
 def defused(text: str) -> str:
     """Make visible text safe for a model: a backslash breaks the markers of chat templates."""
-    return MARKERS.sub(lambda found: found[0] + "\\", text)
+    return MARKERS.sub(lambda marker: marker[0] + "\\", text)
 
 
 def quoted(name: str) -> str:

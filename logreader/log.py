@@ -1,14 +1,11 @@
-"""Read your own log, from files or text, and count its lines.
-
-log = read_log([Path("app.log")])
-log.tally.services
-"""
+"""Read your own log, from files or text, and count its lines: `read_log(["app.log"]).tally`."""
 
 import io
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -16,13 +13,13 @@ from typing import BinaryIO
 from logtriage.play.actions import visible
 
 from .layouts import ObjectLayout, TextLayout, layout_of
-from .lines import BROKEN, Reading, chunks, unpacked
+from .lines import BROKEN, CHUNK, Reading, unpacked
 from .names import file_service
 from .objects import MOST_OBJECT
 from .tally import Tally
 
 STDIN = "-"
-HEAD = 1 << 18  # bytes at the start of a file that tell how to read it
+SAMPLE_BYTES = 1 << 18  # bytes at the start of a file that tell how to read it
 
 
 @dataclass
@@ -49,9 +46,8 @@ class Log:
 def read_log(
     paths: Sequence[str | Path], services: Sequence[str] = (), stdin: BinaryIO | None = None
 ) -> Log:
-    """Read files; `-` is standard input (`stdin`). Files packed by gzip, bzip2 or xz are
-    unpacked on the way. `services` are known names of services, which settle who speaks; without
-    them, this is worked out from the lines.
+    """Read files, unpacked if they are packed; `-` is standard input. `services` are known names of
+    services, which settle who speaks.
 
     Raises:
         ValueError: if a file is broken, zipped or text in UTF-16; the message says what to do.
@@ -83,19 +79,19 @@ def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
     for name, raw in opened.items():
         stream = unpacked(raw, name)
         with _whole(name):
-            head = stream.read(HEAD)
+            head = stream.read(SAMPLE_BYTES)
             if head.lstrip()[:1] in (b"{", b"["):  # an object may be large
                 head += stream.read(MOST_OBJECT)
         # The name of a single file is no evidence of who speaks.
         layout = layout_of(head, services, bool(named[name]) and len(opened) > 1)
         log.files.append(LogFile(name, layout, not isinstance(stream, io.BufferedReader)))
-        parts.append(chain([head], chunks(stream)))
+        parts.append(chain([head], iter(partial(stream.read, CHUNK), b"")))
     near = min((file.layout.begins for file in log.files if file.layout.begins >= 0), default=None)
     log.ordered = len(opened) == 1 and not log.files[0].layout.periods
     for number, file in enumerate(log.files):
-        found = file.layout.batches(parts[number], file.reading, near, log.ordered)
+        batches = file.layout.batches(parts[number], file.reading, near, log.ordered)
         with _whole(file.name):
-            file.records, file.untimed = log.tally.add(found, number, named[file.name] or "log")
+            file.records, file.untimed = log.tally.add(batches, number, named[file.name] or "log")
     log.tally.settle()
     return log
 
@@ -108,6 +104,5 @@ def _whole(name: str) -> Iterator[None]:
     except BROKEN as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # it cannot be read at all
-        raise ValueError(
-            f"{visible(name, 200)} is no whole packed file ({error}); pack or copy it again"
-        ) from None
+        why = f"is no whole packed file ({error}); pack or copy it again"
+        raise ValueError(f"{visible(name, 200)} {why}") from None

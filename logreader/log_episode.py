@@ -1,9 +1,7 @@
-"""Your own log as an episode, so that a policy or a model can be asked about it in the same way as
-about a simulated incident.
+"""Your own log as an episode: a policy or a model can be asked about it as about an incident.
 
-The opening shows the evidence that the answer rests on: counts of error lines, and the most unusual
-trouble, in the simulator's format, `LEVEL service text`. Asking about a service gives its trouble
-and its calm lines. Nobody knows the truth, so there is no score; nothing is executed.
+The opening has counts of error lines, and the most unusual trouble in the simulator's format,
+`LEVEL service text`. Asking about a service gives its trouble and its calm lines. It has no score.
 """
 
 import re
@@ -17,37 +15,30 @@ from logtriage.play.observed import LineCount
 from logtriage.world.call_graph import MOST_OBSERVED, UNKNOWN_KIND, CallGraph, Service, leads
 
 from .answer import Findings, findings_of
-from .levels import LEVELS, NAMES, WARN
+from .levels import LEVEL_NAMES, LEVELS, WARN
 from .lines import defused
 from .log import Log
 from .tally import OTHERS, speakers_of
-from .words import KINDS
+from .words import SERVICE_KINDS
 
 MAX_STEPS = 12
-SHOWN = 20  # lines of an opening, at most
-TOLD = 12  # lines in answer to a question, at most
+OPENING_LINES = 20  # lines of an opening, at most
+ANSWER_LINES = 12  # lines in answer to a question, at most
 INFERRED = "calls are inferred from who names whom in trouble; there may be others"
-NOBODY = "no calls are known"
+NO_CALLS = "no calls are known"
 # A level at the beginning of a text.
-STATED = re.compile(r"[\s\[(<|-]{0,5}([A-Z]{3,8})(?:\b[\s\])>|:-]+)(?=\S)")
+STATED_LEVEL = re.compile(r"[\s\[(<|-]{0,5}([A-Z]{3,8})(?:\b[\s\])>|:-]+)(?=\S)")
 COUNTED = attrgetter(*LineCount._fields[1:])  # the counts in a service's evidence
 SIMULATED = ("LOG", "INFO", "WARN", "ERROR", "CRIT", "FATAL", "PANIC")  # the simulator's levels
 
 
 class LogEpisode(BaseEpisode):
-    """An episode that answers questions about a log.
-
-    Args:
-        log: from `read_log` or `read_text`, called with the names of the graph.
-        graph: the call graph of the cluster that the log comes from; None to infer one.
-        found: the findings of the log with that graph; None to work them out.
-
-    Raises:
-        ValueError: if the log has no lines, or none of a service of the graph.
+    """An episode that answers questions about a log that was read with the names of `graph` (None
+    to infer one). `findings` are those of both, if known. `ValueError` if no line is of a service.
     """
 
     def __init__(
-        self, log: Log, graph: CallGraph | None = None, found: Findings | None = None
+        self, log: Log, graph: CallGraph | None = None, findings: Findings | None = None
     ) -> None:
         if not log.tally.records:
             raise ValueError("there is no line to triage; paste some log lines")
@@ -56,18 +47,17 @@ class LogEpisode(BaseEpisode):
                 f"none of the {log.tally.records} lines names a service of the call graph "
                 f"({', '.join(graph.names)}); give the one that they come from"
             )
-        self._tally, self._found = log.tally, found or findings_of(log, graph)
+        self._tally, self._findings = log.tally, findings or findings_of(log, graph)
         notice = ""
         if graph is None:
-            graph = inferred_graph(self._found)
-            notice = INFERRED if graph.call_graph_text else NOBODY
-        shown = sorted(
+            graph = inferred_graph(self._findings)
+            notice = INFERRED if graph.call_graph_text else NO_CALLS
+        unusual = sorted(
             (-trouble.gain, trouble.first, name, trouble.level, trouble.example)
-            for name, one in self._found.evidence.items()
-            for trouble in one.troubles
-        )[:SHOWN]
-        by_time = sorted(shown, key=lambda line: line[1])
-        lines = [told(*line[2:]) for line in by_time]
+            for name, evidence in self._findings.evidence.items()
+            for trouble in evidence.troubles
+        )[:OPENING_LINES]
+        lines = [format_line(*line[2:]) for line in sorted(unusual, key=lambda line: line[1])]
         counts = self._counts(graph.names)
         super().__init__(
             IncidentView("log", "log", 0, graph),  # a log has no coordinates
@@ -77,62 +67,62 @@ class LogEpisode(BaseEpisode):
     def _ask(self, service: str) -> Observation:
         """Return the counts and lines of a service, or a few lines of every service."""
         names = self.incident.topology.names if service == ALL_SERVICES else (service,)
-        lines = [line for name in names for line in self._lines_of(name)[: TOLD // len(names) or 1]]
+        most = ANSWER_LINES // len(names) or 1
+        lines = [line for name in names for line in self._lines_of(name)[:most]]
         notice = "" if lines else f"no lines of {service}"
-        return Observation(notice=notice, lines=lines[:TOLD], counts=self._counts(names))
+        return Observation(notice=notice, lines=lines[:ANSWER_LINES], counts=self._counts(names))
 
     def _counts(self, names: Iterable[str]) -> list[LineCount] | None:
         """Return lines a minute of services with errors; None if no window or no error is known."""
-        found = [self._found.evidence.get(name) for name in names] if self._found.window else []
-        erring = [one for one in found if one and (one.errors or one.usual_errors)]
-        return [LineCount(one.name, *COUNTED(one)) for one in erring] or None
+        evidence = self._findings.evidence if self._findings.window else {}
+        services = [evidence[name] for name in names if name in evidence]
+        erring = [service for service in services if service.errors or service.usual_errors]
+        return [LineCount(service.name, *COUNTED(service)) for service in erring] or None
 
     def _lines_of(self, name: str) -> list[str]:
         """Return a service's lines of trouble, the most unusual first, then its calm lines."""
-        evidence, services = self._found.evidence, self._tally.services
+        evidence, services = self._findings.evidence, self._tally.services
         troubles = evidence[name].troubles if name in evidence else []
-        lines = [(one.level, one.example) for one in troubles]
+        lines = [(trouble.level, trouble.example) for trouble in troubles]
         lines += [
             (shape.level, shape.example)
             for shape in self._tally.shapes
             if services[shape.service] == name and shape.level < WARN
         ]
-        return list(dict.fromkeys(told(name, *line) for line in lines))
+        return list(dict.fromkeys(format_line(name, *line) for line in lines))
 
 
-def told(service: str, level: int, text: str) -> str:
+def format_line(service: str, level: int, text: str) -> str:
     """Format a line as the simulator does, `LEVEL service text`, safe to show to a model."""
-    shown, named = visible(text), NAMES[level]
-    stated = STATED.match(shown)
+    rest, named = visible(text), LEVEL_NAMES[level]
+    stated = STATED_LEVEL.match(rest)
     if stated and stated[1].lower() in LEVELS:
-        shown = shown[stated.end() :]
+        rest = rest[stated.end() :]
         named = stated[1] if stated[1] in SIMULATED else named
-    shown = shown.removeprefix(service).lstrip(" :-|")
-    return defused(f"{named} {service} {shown}".rstrip())
+    rest = rest.removeprefix(service).lstrip(" :-|")
+    return defused(f"{named} {service} {rest}".rstrip())
 
 
 def guessed_kind(name: str) -> str:
     """Guess the kind of a service from its name; `UNKNOWN_KIND` if the name tells none."""
-    for kind, words in KINDS.items():
+    for kind, words in SERVICE_KINDS.items():
         if re.search(rf"(?i)(?:^|[^a-z])(?:{words})(?:[^a-z]|$)", name):
             return kind
     return UNKNOWN_KIND
 
 
-def inferred_graph(found: Findings) -> CallGraph:
-    """Infer who calls whom from the lines of trouble: a service calls those that it complains of.
-    A call that would close a circle of weightier ones is left out. Kinds are guessed from names.
-
-    If a graph cannot hold all services, the most suspected are kept, then those with most lines.
+def inferred_graph(findings: Findings) -> CallGraph:
+    """Infer who calls whom: a service calls those that it complains of. Of a circle, the weakest
+    call is left out; of too many services, the least suspected, then those with few lines.
     """
-    shares = {one.service: one.share for one in found.suspects}
-    names = [name for name in found.evidence if name != OTHERS] or [*found.evidence]
-    names.sort(key=lambda name: (-shares.get(name, 0.0), -found.evidence[name].lines))
+    shares = {suspect.service: suspect.share for suspect in findings.suspects}
+    names = [name for name in findings.evidence if name != OTHERS] or [*findings.evidence]
+    names.sort(key=lambda name: (-shares.get(name, 0.0), -findings.evidence[name].lines))
     kept = names[:MOST_OBSERVED]
     weights = {
-        (name, other): share * found.evidence[name].mass
+        (name, other): share * findings.evidence[name].mass
         for name in kept
-        for other, share in found.evidence[name].names.items()
+        for other, share in findings.evidence[name].names.items()
         if other in kept
     }
     calls: dict[str, list[str]] = {name: [] for name in kept}

@@ -19,13 +19,12 @@ POD = re.compile(r"-[a-f0-9]{6,10}-[a-z0-9]{5}$|-(?=[a-z]*\d)[bcdfghjklmnpqrstvw
 NODE_FILE = re.compile(r"^([a-z0-9.-]+)_[a-z0-9-]+_[a-z0-9-]+-[0-9a-f]{64}$")
 REPLICA = re.compile(r"[-_.]\d{1,3}$")
 HASH = re.compile(r"^(?=.*\d)[0-9a-f-]{8,}$|^\d+$")
-OF_FILE, NO_FILE = any_of(WORDS["files"]["marks"]), word_of(WORDS["files"]["nobody"])
+FILE_SUFFIX, NO_FILE = any_of(WORDS["files"]["marks"]), word_of(WORDS["files"]["nobody"])
 
 HOST = r"[A-Za-z][A-Za-z0-9-]*(?:\.[A-Za-z][A-Za-z0-9-]*)*"
 PARTED = r"[A-Za-z][A-Za-z0-9]*(?:[-.][A-Za-z0-9]+)+"
-CLIENTS = any_of(
-    [one["pattern"].replace("HOST", HOST).replace("PARTED", PARTED) for one in WORDS["clients"]]
-)
+CLIENTS = "|".join(client["pattern"] for client in WORDS["clients"])
+CALLED = re.compile(CLIENTS.replace("HOST", HOST).replace("PARTED", PARTED))
 SOURCE_FILE, PUBLIC = re.compile(WORDS["hosts"]["files"]), re.compile(WORDS["hosts"]["public"])
 NOBODY = word_of(WORDS["hosts"]["words"])
 PLATFORM = re.compile(f"^(?:{WORDS['platform']['names']})$")
@@ -34,13 +33,11 @@ SUBJECTS = any_of(WORDS["platform"]["subjects"])
 
 @lru_cache(MOST_SPELLED)
 def service_name(raw: bytes | str) -> str:
-    """Return the name of a service, from how its records spell it: a single word that a call graph
-    accepts, without a pod's suffix. It is safe to show, also to a model.
-    """
+    """Return a service's name, however records spell it: a word that is safe to show."""
     text = visible(raw, 2 * MOST_NAME).strip("/.-")
     if "/" in text:  # a file, a stream or a pod by its path
         parts = [part for part in text.split("/") if not HASH.match(part)]
-        text = OF_FILE.sub("", parts[-1] if parts else text)
+        text = FILE_SUFFIX.sub("", parts[-1] if parts else text)
     text = text.removesuffix(".service")[:MOST_NAME]
     text = defused(POD.sub("", re.sub(r"[\s:;<>]+", "_", text)))
     return text if text and text != RESERVED_NAME else f"{text}_"
@@ -52,8 +49,8 @@ def file_service(name: str) -> str:
     stem = path.name
     if stem in ("0.log", "current", "stdout", "stderr", "output.log") and path.parent.name:
         stem = path.parent.name  # /var/log/pods/<pod>/<container>/0.log, and the like
-    while OF_FILE.search(stem):
-        stem = OF_FILE.sub("", stem)
+    while FILE_SUFFIX.search(stem):
+        stem = FILE_SUFFIX.sub("", stem)
     node = NODE_FILE.match(stem)
     stem = node[1] if node else stem
     return "" if NO_FILE.match(stem) else service_name(stem.encode("utf-8", "replace"))
@@ -73,8 +70,8 @@ class Namer:
 
     def all(self, text: str) -> Sequence[str]:
         """Return the services that a text names, each once, in order."""
-        found = self._pattern.findall(text) if self._known else []
-        names = (one if one in self._known else REPLICA.sub("", one) for one in found)
+        spelled = self._pattern.findall(text) if self._known else []
+        names = (name if name in self._known else REPLICA.sub("", name) for name in spelled)
         return list(dict.fromkeys(names))
 
     def first(self, text: str) -> str:
@@ -83,22 +80,20 @@ class Namer:
 
 
 def targets(text: str, known: Collection[str] = ()) -> list[str]:
-    """Return the services that a line of trouble names as called, each once, in order. `known` are
-    names of services: if a host's name begins with one of them, that service is meant.
-    """
-    found = []
-    for groups in CLIENTS.findall(text):
+    """Return the services that a line calls, each once; a host may begin with a known name."""
+    hosts = []
+    for groups in CALLED.findall(text):
         host = next(filter(None, groups))
         if SOURCE_FILE.search(host) or NOBODY.match(host):
             continue
         first = re.split(r"[._]", host)[0]
         if first in known or ".svc" in host or host.count(".") > 2:
             host = first  # a name within a cluster
-        found.append(service_name(host))
-    return list(dict.fromkeys(host for host in found if not PUBLIC.search(host)))
+        hosts.append(service_name(host))
+    return list(dict.fromkeys(host for host in hosts if not PUBLIC.search(host)))
 
 
 def subject(text: str) -> str:
     """Return the process, container or pod that a line of the platform is about; empty if none."""
-    found = SUBJECTS.search(text)
-    return REPLICA.sub("", service_name(next(filter(None, found.groups())))) if found else ""
+    match = SUBJECTS.search(text)
+    return REPLICA.sub("", service_name(next(filter(None, match.groups())))) if match else ""

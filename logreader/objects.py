@@ -5,10 +5,10 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
-from .lines import Reading
+from .lines import Reading, blocks
 from .words import WORDS
 
 MOST_OBJECT = 4 << 20  # characters of an object; of a larger one, the inner objects are read
@@ -18,9 +18,9 @@ MOST_TEXT = 2_000  # characters of a message
 DEEP = 6  # levels of nesting that are read
 DECODER = json.JSONDecoder()
 # The names of the parts of a record, as `short` writes them, the most telling first.
-NAMES: dict[str, list[str]] = {part: names.split() for part, names in WORDS["fields"].items()}
+FIELDS: dict[str, list[str]] = {part: names.split() for part, names in WORDS["fields"].items()}
 
-Path = tuple[str, ...]  # keys from the outer object to the inner
+KeyPath = tuple[str, ...]  # keys from the outer object to the inner
 
 
 def objects_of(text: str) -> list[Any]:
@@ -68,8 +68,11 @@ def objects_in(parts: Iterable[bytes], reading: Reading) -> Iterator[tuple[Any, 
         tried = 0
 
 
-def rows_in(lines: Iterable[bytes], delimiter: str) -> Iterator[tuple[dict[str, str], int]]:
+def csv_rows(
+    delimiter: str, parts: Iterable[bytes], reading: Reading
+) -> Iterator[tuple[dict[str, str], int]]:
     """Yield the rows of CSV, keyed by the names in the first row, each with its line number."""
+    lines = chain.from_iterable(blocks(parts, reading))
     texts = (line.decode("utf-8", "replace").replace("\0", "") + "\n" for line in lines)
     reader = csv.reader(texts, delimiter=delimiter)
     header: list[str] = []
@@ -87,39 +90,37 @@ def rows_in(lines: Iterable[bytes], delimiter: str) -> Iterator[tuple[dict[str, 
 
 
 def records_in(value: Any, around: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the records of a value: the innermost objects of its lists, each with the fields of the
-    objects around it. OTLP, Loki, CloudWatch and Elasticsearch nest batches in this way.
-    """
+    """Yield the innermost objects of a value's lists, with the fields of those around them."""
     around = around or {}
     if isinstance(value, list):
-        for one in value:
-            if isinstance(one, list) and len(one) == 2:  # Loki: a time and a line
-                yield {**around, "time": one[0], "message": one[1]}
+        for entry in value:
+            if isinstance(entry, list) and len(entry) == 2:  # Loki: a time and a line
+                yield {**around, "time": entry[0], "message": entry[1]}
             else:
-                yield from records_in(one, around)
+                yield from records_in(entry, around)
     elif isinstance(value, dict):
         nested = {dict, list} & set(map(type, value.values()))
         if nested:
-            value = {key: _plain(one) for key, one in value.items()}
+            value = {key: _plain(field) for key, field in value.items()}
         lists = _lists(value) if nested else {}
         if not lists:
             yield _unwrapped({**around, **value} if around else value)
             return
-        rest = {key: one for key, one in value.items() if key not in lists}
-        for one in lists.values():
-            yield from records_in(one, {**around, **rest})
+        rest = {key: field for key, field in value.items() if key not in lists}
+        for field in lists.values():
+            yield from records_in(field, {**around, **rest})
 
 
 def _lists(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of an object that hold lists of records; none if it has a message."""
-    found: dict[str, Any] = {}
-    if any(short(key) in NAMES["message"] for key in value):
-        return found
-    for key, one in value.items():  # a comprehension would need twice the stack frames
-        holds = isinstance(one, list) and one and isinstance(one[0], dict | list)
-        if holds or (isinstance(one, dict) and _lists(one)):
-            found[key] = one
-    return found
+    lists: dict[str, Any] = {}
+    if any(short(key) in FIELDS["message"] for key in value):
+        return lists
+    for key, field in value.items():  # a comprehension would need twice the stack frames
+        holds = isinstance(field, list) and field and isinstance(field[0], dict | list)
+        if holds or (isinstance(field, dict) and _lists(field)):
+            lists[key] = field
+    return lists
 
 
 def _plain(value: Any) -> Any:
@@ -130,17 +131,16 @@ def _plain(value: Any) -> Any:
             return inner
     if isinstance(value, dict) and "attributes" in value:
         return {**value, "attributes": _plain(value["attributes"])}
-    if isinstance(value, list) and value:
-        pairs = [one for one in value if isinstance(one, dict) and one.keys() == {"key", "value"}]
-        if len(pairs) == len(value):
-            return {str(one["key"]): _plain(one["value"]) for one in pairs}
+    pairs = value if isinstance(value, list) else []
+    if pairs and all(isinstance(pair, dict) and pair.keys() == {"key", "value"} for pair in pairs):
+        return {str(pair["key"]): _plain(pair["value"]) for pair in pairs}
     return value
 
 
 def _unwrapped(record: dict[str, Any]) -> dict[str, Any]:
     """If the message of a record is itself a JSON object, replace it by its fields."""
     for key, text in record.items():
-        if isinstance(text, str) and text[:2] in ('{"', "{ ") and short(key) in NAMES["message"]:
+        if isinstance(text, str) and text[:2] in ('{"', "{ ") and short(key) in FIELDS["message"]:
             for inner in objects_of(text):
                 if isinstance(inner, dict):
                     return {**{name: record[name] for name in record if name != key}, **inner}
@@ -153,19 +153,19 @@ def short(key: str) -> str:
     return key.lower().translate(str.maketrans("", "", "_-@."))
 
 
-def flattened(value: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def flattened(value: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
     """Yield the paths and values of an object."""
-    for key, one in value.items():
-        if isinstance(one, dict) and len(path) < DEEP:
-            yield from flattened(one, (*path, key))
-        elif isinstance(one, str | int | float):
-            yield (*path, key), one
+    for key, field in value.items():
+        if isinstance(field, dict) and len(path) < DEEP:
+            yield from flattened(field, (*path, key))
+        elif isinstance(field, str | int | float):
+            yield (*path, key), field
 
 
-def at(one: Any, paths: Sequence[Path]) -> Any:
+def at(record: Any, paths: Sequence[KeyPath]) -> Any:
     """Return the value at the first of these paths that an object has; None if it has none."""
     for path in paths:
-        value = one
+        value = record
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
         if value is not None and value != "":
@@ -180,8 +180,8 @@ def flat(value: object, deep: int = DEEP) -> str:
     if value is None or deep == 0:
         return ""
     if isinstance(value, dict):
-        parts = [f"{key}={flat(one, deep - 1)}" for key, one in islice(value.items(), 50)]
+        parts = [f"{key}={flat(field, deep - 1)}" for key, field in islice(value.items(), 50)]
         return " ".join(parts)[:MOST_TEXT]
     if isinstance(value, list):
-        return " ".join(flat(one, deep - 1) for one in value[:50])[:MOST_TEXT]
+        return " ".join(flat(entry, deep - 1) for entry in value[:50])[:MOST_TEXT]
     return str(value)[:MOST_TEXT]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from .levels import LEVELS
 from .names import PLATFORM, REPLICA, Namer, service_name, targets
+from .objects import KeyPath
 from .words import WORDS, word_of
 
 MOST_NAMES = 100  # names that a place may have in a sample
@@ -19,18 +20,17 @@ ENOUGH = 3.0  # score that a place needs to be taken
 MOST_WORDS = 10  # words to try from the start of a line, or after its time
 MOST_TEXT = 400  # bytes of a line that are read
 MOST_COMPARED = 300  # lines that are searched for the names of others
+VARIED = 4  # different things that a name with much to say has said
 
 NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.@$-]{1,59}$")
 NO_NAMES = word_of(WORDS["speakers"]["nobody"])
-THREAD, CLASS, HOST, KIND = (
+THREAD, CLASS, HOST, SERVICE_WORD = (
     re.compile(WORDS["speakers"][name]) for name in ("thread", "class", "host", "kind")
 )
 # What a field's name tells: that the field names services and nothing else, or never does.
 TELLING, UNKNOWN = 2.0, 1.0
 PRIORS = {"speaker": TELLING, "unlikely": 0.0, "other": -9.0}
 KEY_PRIOR = {word: PRIORS[kind] for kind, words in WORDS["keys"].items() for word in words.split()}
-
-Path = tuple[str, ...]  # keys from the outer object to the inner
 
 
 class Place(NamedTuple):
@@ -58,17 +58,17 @@ FIELD = re.compile(rb"(?<![\w.@-])([A-Za-z_@][\w.@-]{1,40})=")
 def places(sample: Sequence[Headed]) -> list[Place]:
     """Return all places to try in lines of text: words at the start or after the level, fields."""
     heads = [(b"", MOST_WORDS), (rb"(?i:.{0,100}?\b(?:%s)\b)" % _LEVEL, 2)]
-    found = [
+    candidates = [
         Place(re.compile(rb"%s[^\w@$]*(?:%s%s){%d}(%s)" % (head, _WORD, _SIGNS, words, _WORD)), 0.0)
         for head, most in heads
         for words in range(most)
     ]
-    keys = Counter(key for one in sample for key in set(FIELD.findall(one.text)))
+    keys = Counter(key for line in sample for key in set(FIELD.findall(line.text)))
     for key, lines in keys.items():
         if 2 * lines >= len(sample):
             pattern = re.compile(rb"(?:.{0,300}?[^\w.@-])?%s=[\"']?([\w./@$-]+)" % re.escape(key))
-            found.append(Place(pattern, key_prior(key.decode())))
-    return found
+            candidates.append(Place(pattern, key_prior(key.decode())))
+    return candidates
 
 
 def key_prior(key: str) -> float:
@@ -80,22 +80,20 @@ def key_prior(key: str) -> float:
 def best_place(
     sample: Sequence[Headed], known: Collection[str], least: float = 0.0
 ) -> Place | None:
-    """Return the place where lines of text name their speaker; None if none scores more than
-    `ENOUGH + least`. `known` are names of services.
-    """
+    """Return the place where lines of text name their speaker, if any scores so much."""
     best, most = None, ENOUGH + least
-    sample = [Headed(one.text[:MOST_TEXT], one.begin) for one in sample]
-    lines = [one.text.decode("utf-8", "replace") for one in sample]
+    sample = [Headed(line.text[:MOST_TEXT], line.begin) for line in sample]
+    lines = [line.text.decode("utf-8", "replace") for line in sample]
     for place in places(sample):
-        matches = [place.pattern.match(one.text) for one in sample]
-        names = [found[1].decode("utf-8", "replace") if found else "" for found in matches]
+        matches = [place.pattern.match(line.text) for line in sample]
+        names = [match[1].decode("utf-8", "replace") if match else "" for match in matches]
         pairs = zip(matches, sample, strict=True)
-        ahead = sum(bool(found and found.end() <= one.begin) for found, one in pairs)
+        ahead = sum(bool(match and match.end() <= line.begin) for match, line in pairs)
         before = 2 * ahead > len(sample)
         score, proven = score_of(names, lines, known, place.prior)
         score += before
         if score > most - 2.5:
-            score += _signs([found.string[found.end() :] for found in matches if found])
+            score += _signs([match.string[match.end() :] for match in matches if match])
         if score > most:
             best, most = place._replace(before_time=before, proven=proven), score
     return best
@@ -111,8 +109,8 @@ def _signs(rest: Sequence[bytes]) -> float:
 
 
 def best_key(
-    records: Sequence[Mapping[Path, str]], texts: Sequence[str], known: Collection[str]
-) -> tuple[list[Path], bool]:
+    records: Sequence[Mapping[KeyPath, str]], texts: Sequence[str], known: Collection[str]
+) -> tuple[list[KeyPath], bool]:
     """Return the fields that name the speaker, best first; and whether it is surely a service."""
     keys = Counter(key for record in records for key in record)
     good = []
@@ -120,34 +118,35 @@ def best_key(
         prior = key_prior(".".join(key))
         if count < 0.3 * len(records) or prior < -1.0:
             continue
-        rows = [(one[key], text) for one, text in zip(records, texts, strict=True) if key in one]
-        values, lines = zip(*rows, strict=True)
+        pairs = zip(records, texts, strict=True)
+        values, lines = zip(*[(row[key], text) for row, text in pairs if key in row], strict=True)
         score, proven = score_of(values, lines, known, prior)
         score += count / len(records)
         if score >= ENOUGH:
             good.append((score, key, proven))
-    good.sort(key=lambda one: -one[0])
+    good.sort(key=lambda entry: -entry[0])
     return [key for _, key, _ in good], bool(good) and good[0][2]
 
 
 def score_of(
     values: Sequence[str], lines: Sequence[str], known: Collection[str], prior: float = 0.0
 ) -> tuple[float, bool]:
-    """Score how well a place divides lines among speakers, and tell whether it certainly names
-    services. The score is `prior` plus a number from below 0 to about 7. `values` are what stands
-    at the place in each line, empty for nothing.
+    """Score how well a place divides lines among speakers, as `prior` plus a number from below 0 to
+    about 7, and tell whether it surely names services. `values` stand at the place in each line.
     """
-    names = [service_name(value) for value in values]
-    names = [name if NAME.match(name) else "" for name in names]
-    names = ["" if name.lower() in LEVELS or NO_NAMES.match(name) else name for name in names]
+    spelled = {value: service_name(value) for value in set(values)}
+    for value, name in spelled.items():
+        if not NAME.match(name) or name.lower() in LEVELS or NO_NAMES.match(name):
+            spelled[value] = ""
+    names = [spelled[value] for value in values]
     counts = Counter(filter(None, names))
     said = sum(counts.values())
     if not said or len(counts) > MOST_NAMES or said < 0.5 * len(lines):
         return -9.0, False
 
-    def share(told: Callable[[str], object]) -> float:
-        """The share of the lines with a name for which `told` is true."""
-        return sum(count for name, count in counts.items() if told(name)) / said
+    def share(holds: Callable[[str], object]) -> float:
+        """The share of the lines with a name for which `holds` is true."""
+        return sum(count for name, count in counts.items() if holds(name)) / said
 
     often = share(lambda name: counts[name] >= min(3, len(lines)))
     score = 2.0 * said / len(lines) + 2.0 * often - 2.0
@@ -159,7 +158,7 @@ def score_of(
         return prior + score, False
     named, called = _named_by_others(names, lines)
     proven = called or graph > 0.0 or platform > 0.0 or prior >= TELLING
-    proven = proven or share(KIND.search) > 0.5
+    proven = proven or share(SERVICE_WORD.search) > 0.5
     return prior + score + _variety(names, values, lines) + 2.0 * named, proven
 
 
@@ -167,10 +166,10 @@ def _variety(names: Sequence[str], values: Sequence[str], lines: Sequence[str]) 
     """Score from -0.5, if the same words follow each name, to 1, if all names have much to say."""
     after: dict[str, set[str]] = defaultdict(set)
     for name, value, line in zip(names, values, lines, strict=True):
-        if name:
+        if name and len(after[name]) < VARIED:
             words = line[line.find(value) + len(value) :].split(None, 8)[:8]
             after[name].add(" ".join(word for word in words if word.isalpha())[:60])
-    many = sum(len(said) >= 4 for said in after.values())
+    many = sum(len(said) == VARIED for said in after.values())
     return 1.5 * many / len(after) - 0.5 if after else 0.0
 
 
@@ -181,14 +180,13 @@ def _named_by_others(names: Sequence[str], lines: Sequence[str]) -> tuple[float,
     if len(known) < 2:
         return 0.0, False
     namer, exact = Namer(known), Namer(replicas)
-    named: set[str] = set()
-    called: set[str] = set()
+    named, called = set[str](), set[str]()
     numbered = False  # whether the line of another names a single replica
     step = max(1, len(lines) // MOST_COMPARED)
     for name, own, line in list(zip(names, plain, lines, strict=True))[::step]:
-        found = set(namer.all(line)) - {own} if own else set()
-        named |= found
-        called |= found & set(targets(line, known)) if found else set()
+        others = set(namer.all(line)) - {own} if own else set()
+        named |= others
+        called |= others & set(targets(line, known)) if others else set()
         numbered = numbered or bool({*exact.all(line)} & replicas - {name})
     share = 0.5 * (len(named) + len(called)) / len(known)
     return share + 1.5 * numbered, bool(called) or 3 * len(named) >= len(known)

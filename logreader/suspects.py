@@ -1,10 +1,9 @@
-"""Whom to suspect, by comparing each service in the window with the earlier part of the log: how
-much it printed, which trouble is new or more than usual, and whom it complains of.
+"""Rank suspects by comparing each service in the window with the earlier part of the log: how much
+it printed, which trouble is new or more than usual, and whom it complains of.
 
 Each service has a mass, given by its own unusual lines. The share of its trouble that names another
-service flows on to that service, again and again. With a call graph, part of the trouble that names
-nobody flows to callees in trouble. The mass that stays with a service makes it suspect. This is a
-random walk along complaints, as in PageRank, which is absorbed where a service blames itself.
+service flows on to it, again and again; part of what names nobody flows to callees in trouble. What
+stays with a service makes it suspect: a random walk along complaints, as in PageRank.
 """
 
 from collections import Counter, defaultdict
@@ -26,7 +25,7 @@ CAUSE_WEIGHT, SYMPTOM_WEIGHT = 2.0, 0.5
 SILENT = 0.2  # share of its usual lines below which a service has gone silent
 SILENT_LINES = 10  # how many lines it should have printed, at least
 SILENCE = 8.0  # what silence weighs, on the scale of `window.gain`
-LEAST_GAIN = 4.0  # gain from which trouble in the window is more than usual
+UNUSUAL_GAIN = 4.0  # gain from which trouble in the window is more than usual
 MOST_TARGETS = 50  # services known only because others name them
 
 ROUNDS = 30
@@ -36,11 +35,8 @@ SILENT_GUILT = 0.25  # of a symptom that names nobody, the share that flows to c
 # simulator made of incidents of `train`; docs/logs.md tells how they fare on others.
 OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
 MOST_GAIN = 80.0  # gain beyond which a window is no clearer
-LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5
 NEAR = 0.45  # if the next suspect has more than this of the first's share, neither is sure
 MOST_HOPS = 6
-
-LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"
 
 
 @dataclass(frozen=True)
@@ -89,13 +85,14 @@ class ServiceEvidence:
     @property
     def cause(self) -> bool:
         """Whether its own lines tell of a cause within the service."""
-        return any(one.cause for one in self.troubles)
+        return any(trouble.cause for trouble in self.troubles)
 
     @property
     def own_share(self) -> float:
         """The share of its trouble that is more than a symptom of what others do."""
-        total = sum(one.mass for one in self.troubles)
-        return sum(one.mass for one in self.troubles if not one.symptom) / total if total else 0.0
+        total = sum(trouble.mass for trouble in self.troubles)
+        own = sum(trouble.mass for trouble in self.troubles if not trouble.symptom)
+        return own / total if total else 0.0
 
     @property
     def mass(self) -> float:
@@ -104,21 +101,26 @@ class ServiceEvidence:
 
     @property
     def _total(self) -> float:
-        return sum(one.mass for one in self.troubles) + SILENCE * self.silent
+        return sum(trouble.mass for trouble in self.troubles) + SILENCE * self.silent
 
     @property
     def names(self) -> dict[str, float]:
-        """The services that it complains of, with the share of its new trouble that names each. The
-        shares sum to at most 1. Unnamed symptoms count towards those that other lines name.
+        """The services that it complains of, with the share of its trouble that names each. Unnamed
+        symptoms count towards those that other lines name.
         """
         total = self._total
         named: dict[str, float] = defaultdict(float)
-        for one in self.troubles:
-            for name, lines in one.names.items():
-                named[name] += lines / one.lines * one.mass / total
-        unnamed = sum(one.mass for one in self.troubles if one.symptom and not one.names)
+        for trouble in self.troubles:
+            for name, lines in trouble.names.items():
+                named[name] += lines / trouble.lines * trouble.mass / total
+        symptoms = [trouble for trouble in self.troubles if trouble.symptom]
+        unnamed = sum(symptom.mass for symptom in symptoms if not symptom.names)
         more = 1.0 + unnamed / total / sum(named.values()) if named else 1.0
         return {name: share * more for name, share in named.items()}
+
+
+Evidence = Mapping[str, ServiceEvidence]  # by service
+Calls = Mapping[str, Sequence[str]]  # the callees of each service
 
 
 class Counts:
@@ -140,44 +142,43 @@ class Counts:
 def weigh(
     tally: Tally, window: Window | None, services: Sequence[str] = ()
 ) -> dict[str, ServiceEvidence]:
-    """Return the evidence on every service, by name: those with lines in the log, those that are
-    known (`services`), and if none are known, those that lines of trouble name. Without a window,
-    the whole log is taken, and nothing is usual.
+    """Return the evidence on each service with lines, each known one, and if none are known, each
+    that trouble names. Without a window, all lines count, and nothing is usual.
     """
     counts = Counts(tally, window)
     known = sorted({*speakers_of(tally), *services})
     named = _named(tally, counts.inside, known, find=not services)
-    everybody = (*known, *(one for names in named.values() for one in names))
-    found = {name: ServiceEvidence(name) for name in dict.fromkeys(everybody)}
+    everybody = (*known, *(name for names in named.values() for name in names))
+    evidence = {name: ServiceEvidence(name) for name in dict.fromkeys(everybody)}
     minutes = counts.length / 60.0 if window else 1.0
     usual_minutes = max(1, counts.rest) / 60.0 if window else 1.0
     kinds: dict[tuple[str, int], list[int]] = defaultdict(list)
     for number in {**counts.inside, **counts.before}:
         shape = tally.shapes[number]
-        one = found[tally.services[shape.service]]
+        service = evidence[tally.services[shape.service]]
         now, then = counts.inside[number] / minutes, counts.before[number] / usual_minutes
-        one.lines += now
-        one.usual_lines += then
+        service.lines += now
+        service.usual_lines += then
         if shape.level == WARN:
-            one.warnings += now
-            one.usual_warnings += then
+            service.warnings += now
+            service.usual_warnings += then
         elif shape.level > WARN:
-            one.errors += now
-            one.usual_errors += then
+            service.errors += now
+            service.usual_errors += then
         if shape.level >= WARN:
-            kinds[one.name, shape.template].append(number)
+            kinds[service.name, shape.template].append(number)
     for (name, _), numbers in kinds.items():
         if any(counts.inside[number] for number in numbers):
             trouble = _trouble(tally, numbers, counts, named)
             died = trouble.level == FATAL and not trouble.usual
-            if window is None or died or trouble.gain >= LEAST_GAIN:
-                found[name].troubles.append(trouble)
-    for one in found.values():
-        one.troubles.sort(key=lambda trouble: (-trouble.mass, trouble.example))
-        expected = one.usual_lines * minutes
-        fell_silent = expected >= SILENT_LINES and one.lines < SILENT * one.usual_lines
-        one.silent = counts.rest > 0 and fell_silent
-    return found
+            if window is None or died or trouble.gain >= UNUSUAL_GAIN:
+                evidence[name].troubles.append(trouble)
+    for service in evidence.values():
+        service.troubles.sort(key=lambda trouble: (-trouble.mass, trouble.example))
+        expected = service.usual_lines * minutes
+        fell_silent = expected >= SILENT_LINES and service.lines < SILENT * service.usual_lines
+        service.silent = counts.rest > 0 and fell_silent
+    return evidence
 
 
 def _trouble(
@@ -211,9 +212,7 @@ def _trouble(
 def _named(
     tally: Tally, inside: Mapping[int, int], known: Sequence[str], find: bool
 ) -> dict[int, list[str]]:
-    """Map shapes of trouble to the services that their examples complain of: those called (only
-    known ones unless `find`), and if the example tells of what others do, those mentioned.
-    """
+    """Map shapes of trouble to the services that they call or complain of, all if `find`."""
     namer = Namer(name for name in known if name != OTHERS)
     named: dict[int, list[str]] = {}
     met: set[str] = set()
@@ -222,13 +221,13 @@ def _named(
         if shape.level < WARN:
             continue
         text = shape.example
-        called = [one for one in targets(text, known) if find or one in known]
+        called = [name for name in targets(text, known) if find or name in known]
         suffers = shape.level == FAILED or SYMPTOMS.search(text) or COMPLAINTS.search(text)
         mentioned = namer.all(text) if suffers and not CAUSES.search(text) else ()
         everybody = dict.fromkeys((*mentioned, *called))
-        names = [one for one in everybody if one in met or len(met) < MOST_TARGETS]
-        met.update(one for one in names if one not in known)
-        named[number] = [one for one in names if one != tally.services[shape.service]]
+        names = [name for name in everybody if name in met or len(met) < MOST_TARGETS]
+        met.update(name for name in names if name not in known)
+        named[number] = [name for name in names if name != tally.services[shape.service]]
     return named
 
 
@@ -240,8 +239,8 @@ def changes(tally: Tally, window: Window) -> dict[str, str]:
             first[number] = min(second, first.get(number, second))
     near = range(window.start - BEFORE, window.start + tally.width)
     shapes = [tally.shapes[number] for number, second in first.items() if second in near]
-    found = [shape for shape in shapes if CHANGES.search(shape.example)]
-    return {tally.services[shape.service]: shape.example for shape in found}
+    changed = [shape for shape in shapes if CHANGES.search(shape.example)]
+    return {tally.services[shape.service]: shape.example for shape in changed}
 
 
 @dataclass(frozen=True)
@@ -252,12 +251,10 @@ class Suspect:
     share: float
 
 
-def rank(
-    evidence: Mapping[str, ServiceEvidence], calls: Mapping[str, Sequence[str]] | None = None
-) -> list[Suspect]:
+def rank(evidence: Evidence, calls: Calls | None = None) -> list[Suspect]:
     """Rank services by their share of what is wrong. `calls` are the callees of each, if known."""
-    mass = {name: one.mass for name, one in evidence.items()}
-    flows = {name: _flow(one, mass, calls or {}) for name, one in evidence.items()}
+    mass = {name: service.mass for name, service in evidence.items()}
+    flows = {name: _flow(service, mass, calls or {}) for name, service in evidence.items()}
     kept: dict[str, float] = defaultdict(float)
     moving = dict(mass)
     for _ in range(ROUNDS):
@@ -270,48 +267,43 @@ def rank(
                 later[other] += amount * leaving * share / out
         moving = later
     total = sum(kept.values())
-    found = [Suspect(name, amount / total) for name, amount in kept.items() if amount > 0.0]
-    return sorted(found, key=lambda one: (-one.share, one.service))
+    suspects = [Suspect(name, amount / total) for name, amount in kept.items() if amount > 0.0]
+    return sorted(suspects, key=lambda suspect: (-suspect.share, suspect.service))
 
 
-def _flow(
-    one: ServiceEvidence, mass: Mapping[str, float], calls: Mapping[str, Sequence[str]]
-) -> dict[str, float]:
+def _flow(service: ServiceEvidence, mass: Mapping[str, float], calls: Calls) -> dict[str, float]:
     """Return the shares of a service's mass that flow to others."""
-    flow = {other: share for other, share in one.names.items() if share > 0.0}
+    flow = {other: share for other, share in service.names.items() if share > 0.0}
     unnamed = 1.0 - min(1.0, sum(flow.values()))
-    callees = calls.get(one.name, ())
+    callees = calls.get(service.name, ())
     troubled = {name: mass[name] for name in callees if mass.get(name, 0.0) > 0.0}
-    if unnamed > 0.0 and any(trouble.symptom for trouble in one.troubles):
+    if unnamed > 0.0 and any(trouble.symptom for trouble in service.troubles):
         total = sum(troubled.values())
         for callee, amount in troubled.items():
             flow[callee] = flow.get(callee, 0.0) + SILENT_GUILT * unnamed * amount / total
     return flow
 
 
-def chain_to(root: str, evidence: Mapping[str, ServiceEvidence]) -> list[str]:
+def chain_to(root: str, evidence: Evidence) -> list[str]:
     """Return who made whom fail, from the root: next is the one that complains most of the last."""
-    found = [root]
-    while len(found) < MOST_HOPS:
-        blames = {one.name: one.names.get(found[-1], 0.0) * one.mass for one in evidence.values()}
-        others = [name for name in blames if name not in found and blames[name] > 0.0]
+    chain = [root]
+    while len(chain) < MOST_HOPS:
+        last = chain[-1]
+        others = [service for service in accusers(last, evidence) if service.name not in chain]
         if not others:
             break
-        found.append(max(others, key=lambda name: (blames[name], name)))
-    return found
+        most = max(others, key=lambda service: (service.names[last] * service.mass, service.name))
+        chain.append(most.name)
+    return chain
 
 
-def accusers(service: str, evidence: Mapping[str, ServiceEvidence]) -> list[ServiceEvidence]:
+def accusers(service: str, evidence: Evidence) -> list[ServiceEvidence]:
     """Return the evidence of the services that complain of a service."""
-    return [one for one in evidence.values() if one.names.get(service, 0.0) > 0.0]
+    return [accuser for accuser in evidence.values() if accuser.names.get(service, 0.0) > 0.0]
 
 
-def confidence(
-    suspects: Sequence[Suspect], evidence: Mapping[str, ServiceEvidence], gain: float
-) -> float:
-    """Return the probability that the first suspect is the root. It depends on causes in its own
-    lines, complaints of others, the lead over the next, and how clear the window is (its `gain`).
-    """
+def confidence(suspects: Sequence[Suspect], evidence: Evidence, gain: float) -> float:
+    """Return the probability that the first suspect is the root; `gain` is that of the window."""
     if not suspects:
         return 0.0
     first = suspects[0]
@@ -323,18 +315,20 @@ def confidence(
     return 1.0 / (1.0 + exp(-odds))
 
 
-def doubts(suspects: Sequence[Suspect], evidence: Mapping[str, ServiceEvidence]) -> list[str]:
+def doubts(suspects: Sequence[Suspect], evidence: Evidence) -> list[str]:
     """List what in the evidence casts doubt on the first suspect."""
-    first, found = evidence[suspects[0].service], []
-    own = [one for one in accusers(first.name, evidence) if one.own_share > 0.5]
+    first, reasons = evidence[suspects[0].service], []
+    own = [accuser for accuser in accusers(first.name, evidence) if accuser.own_share > 0.5]
     if not (first.troubles or first.silent):
-        found.append("it has no unusual line of its own")
-    elif all(one.symptom for one in first.troubles) and not first.silent:
-        found.append("its lines tell only what others do to it")
-    elif all(one.level == WARN for one in first.troubles) and not (first.cause or first.silent):
-        found.append("it has only warnings")
+        reasons.append("it has no unusual line of its own")
+    elif all(trouble.symptom for trouble in first.troubles) and not first.silent:
+        reasons.append("its lines tell only what others do to it")
+    elif {trouble.level for trouble in first.troubles} <= {WARN} and not (
+        first.cause or first.silent
+    ):
+        reasons.append("it has only warnings")
     elif own and not first.cause:
-        found.append(f"{own[0].name}, which complains of it, has trouble of its own")
+        reasons.append(f"{own[0].name}, which complains of it, has trouble of its own")
     if len(suspects) > 1 and suspects[1].share > NEAR * suspects[0].share:
-        found.append(f"{suspects[1].service} is in trouble, too")
-    return found
+        reasons.append(f"{suspects[1].service} is in trouble, too")
+    return reasons

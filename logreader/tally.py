@@ -1,9 +1,8 @@
 """Count records in memory that does not grow with the log: how many lines of each shape a service
 printed, and when, with an example of each shape.
 
-Lines have one shape if they differ only in digits (trouble), or in digits and the letters of
-hexadecimal numbers (calm lines, of which there are many more). Shapes whose first words agree share
-a template. A text is analysed only once per shape.
+Lines have one shape if they differ only in digits (trouble), or in hexadecimal digits (calm lines,
+of which there are more). Shapes whose first words agree share a template. Each is analysed once.
 """
 
 import re
@@ -76,8 +75,7 @@ class Tally:
     """The counts of a log."""
 
     known: Sequence[str] = ()  # names of services in the call graph
-    # From (bucket, shape) to lines. A bucket is seconds since 1970 in units of `width`, or -1 for
-    # lines without a time.
+    # From (bucket, shape) to lines. A bucket is a time in units of `width`, or -1 for no time.
     counts: dict[tuple[int, int], int] = field(default_factory=dict)
     width: int = 1
     services: list[str] = field(default_factory=list)  # names, by number
@@ -91,9 +89,7 @@ class Tally:
         self._templates: dict[tuple[str, ...], int] = {}
 
     def add(self, batches: Iterable[Batch], file: int, service: str) -> tuple[int, int]:
-        """Count the records of the file with this number. Return how many there were, and how many
-        had no time. `service` is the speaker of records that do not name one.
-        """
+        """Count a file's records, by default `service`'s; return how many, and how many untimed."""
         # Shapes by key, or by key and what tells its shapes apart if it has several.
         known: dict[Hashable, int] = {}
         read = untimed = 0
@@ -209,8 +205,8 @@ class Tally:
 
     def merge_replicas(self, start: int, end: int) -> bool:
         """Give the lines of replicas to their service, and return whether any changed hands. They
-        keep their lines if one replica has most of their errors between two times. A single replica
-        keeps its lines unless others name its service and never this replica.
+        keep them if one has most of their errors between two times; a single replica does so unless
+        others name its service and never this replica.
         """
         errors: Counter[int] = Counter()
         for second, number, lines in self.rows():
@@ -225,14 +221,15 @@ class Tally:
             said |= set(namer.all(shape.example)) - {self.services[shape.service]}
         into: dict[int, int] = {}
         for base, numbers in replicas.items():
-            troubles = [errors[one] for one in numbers]
+            troubles = [errors[replica] for replica in numbers]
             if len(numbers) > 1:
                 apart = max(troubles) >= ONE_REPLICA * sum(troubles) > 0
             else:
                 apart = base not in said or self.services[numbers[0]] in said
             if not apart:
-                into |= dict.fromkeys(numbers, self._number(base))
-        moved = [one for one in self.shapes if into.get(one.service, one.service) != one.service]
+                owner = self._number(base)
+                into |= {number: owner for number in numbers if number != owner}
+        moved = [shape for shape in self.shapes if shape.service in into]
         for shape in moved:
             shape.service = into[shape.service]
         return bool(moved)

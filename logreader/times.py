@@ -1,8 +1,4 @@
-"""Convert times as logs write them to seconds since 1970.
-
-A time without a zone is taken as UTC, so the distances between times of one clock stay right. A
-time without a date or a year takes it from its neighbours: see `Clock`.
-"""
+"""Convert times as logs write them to seconds since 1970. A time without a zone is taken as UTC."""
 
 import re
 from calendar import isleap
@@ -11,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 LOOK = 160  # how many bytes of a line are searched for its time
@@ -78,21 +75,24 @@ def _parsed(order: str, year: int, time: bytes, zone: bytes | None) -> int:
     parts = dict(zip(order, PART.findall(time), strict=False))
     half = parts.pop("p", None)
     try:
-        told = {
+        numbers = {
             key: MONTHS.index(part) + 1 if part in MONTHS else int(part)
             for key, part in parts.items()
         }
-        if "k" in told:
-            told["m"], told["d"] = divmod(told["k"], 100)
-        year = told["y"] + 2000 if "y" in told else told.get("Y", year)
-        hour = told["H"] if half is None else told["H"] % 12 + 12 * (half == b"PM")
-        date = datetime(year, told.get("m", 1), told.get("d", 1), hour, told["M"], told["S"])
+        if "k" in numbers:
+            numbers["m"], numbers["d"] = divmod(numbers["k"], 100)
+        year = numbers["y"] + 2000 if "y" in numbers else numbers.get("Y", year)
+        hour = numbers["H"] if half is None else numbers["H"] % 12 + 12 * (half == b"PM")
+        date = datetime(
+            year, numbers.get("m", 1), numbers.get("d", 1), hour, numbers["M"], numbers["S"]
+        )
     except (ValueError, KeyError):
         return -1
     second = int(date.replace(tzinfo=UTC).timestamp())
     return second - _zone_seconds(zone or b"") if 0 <= second < END else -1
 
 
+@lru_cache(MOST_KNOWN)
 def _zone_seconds(zone: bytes) -> int:
     """Return how far a zone is ahead of UTC, in seconds."""
     text = zone.decode().strip().replace(":", "")
@@ -115,8 +115,8 @@ class Clock:
 
     def read(self, text: bytes) -> int:
         """Return the second of the time in a text; -1 if there is none."""
-        found = self.form.pattern.search(text)
-        return self.at(found[1], found[2]) if found else -1
+        match = self.form.pattern.search(text)
+        return self.at(match[1], match[2]) if match else -1
 
     def at(self, time: bytes, zone: bytes | None) -> int:
         """Return the second from the groups of the form's pattern; -1 if they are no time."""
@@ -129,17 +129,12 @@ class Clock:
 
 
 class Stamps:
-    """Reads the times of the lines of one file. The time of a line is usually at the same place as
-    in the first line of its block; if it is not, the line is searched for each form in turn.
-
-    Attributes:
-        span: where the lines last read have their time; None unless all have it at one place.
-    """
+    """Reads the times of a file's lines, at the place where the first of a block has its time."""
 
     def __init__(self, forms: Sequence[Form], near: int | None) -> None:
         self._clocks = [Clock(form, near if form.period else None) for form in forms]
         self._place = 0, 0, 0, 0, 0  # see `_place_of`
-        self.span: tuple[int, int] | None = None
+        self.span: tuple[int, int] | None = None  # of the time in lines, if all have it there
 
     def seconds(self, lines: Sequence[bytes]) -> list[int]:
         """Return the second of each line: `MISSING` without a time, -1 with an invalid one."""
@@ -155,9 +150,10 @@ class Stamps:
     def _groups(self, lines: Sequence[bytes]) -> list[Groups | None]:
         """Return the time and zone of each line in the first form; None for a line without."""
         search = self._clocks[0].form.pattern.search
-        found = search(lines[0], 0, LOOK)
-        self._place = _place_of(found) if found else self._place
+        match = search(lines[0], 0, LOOK)
+        self._place = _place_of(match) if match else self._place
         begin, end, zone, after, whole = self._place
+        self.span = None
         if zone == end:
             stamps = [line[begin:after] for line in lines]
         else:
@@ -165,34 +161,33 @@ class Stamps:
         known: dict[bytes, Groups | None] = {}  # from the text at the place
         strays = 0
         for stamp, line in dict(zip(stamps, lines, strict=True)).items():
-            found = search(line, 0, LOOK)
-            here = found is not None and _place_of(found) == self._place
-            known[stamp] = (found[1], found[2]) if found and here else None
+            match = search(line, 0, LOOK)
+            here = match is not None and _place_of(match) == self._place
+            known[stamp] = (match[1], match[2]) if match and here else None
             strays += not here
             if strays > MOST_STRAYS:
-                self.span = None
                 every = (search(line, 0, LOOK) for line in lines)
-                return [one and (one[1], one[2]) for one in every]
+                return [match and (match[1], match[2]) for match in every]
         self.span = None if strays else (begin, whole)
         return [*map(known.__getitem__, stamps)]
 
     def _read(self, line: bytes) -> int:
         for clock in self._clocks:
-            found = clock.form.pattern.search(line, 0, LOOK)
-            if found:
-                return clock.at(found[1], found[2])
+            match = clock.form.pattern.search(line, 0, LOOK)
+            if match:
+                return clock.at(match[1], match[2])
         return MISSING
 
 
-def _place_of(found: re.Match[bytes]) -> tuple[int, int, int, int, int]:
+def _place_of(match: re.Match[bytes]) -> tuple[int, int, int, int, int]:
     """Return where a time begins and ends, where its zone begins, the end of the text that tells it
     from other times (including what shows that it has no zone), and the end of the whole match.
     """
-    zone = found.start(2) if found[2] else found.end()
-    after = max(found.end(), zone + 1)
-    if not found[2] and found.string[zone:after] == b" ":
+    zone = match.start(2) if match[2] else match.end()
+    after = max(match.end(), zone + 1)
+    if not match[2] and match.string[zone:after] == b" ":
         after += BLANK_ZONE
-    return *found.span(1), zone, after, found.end()
+    return *match.span(1), zone, after, match.end()
 
 
 def find_forms(sample: Sequence[bytes]) -> list[Form]:
@@ -201,14 +196,12 @@ def find_forms(sample: Sequence[bytes]) -> list[Form]:
     """
     lines: Counter[Form] = Counter()
     for line in sample:
-        found = [(form, form.pattern.search(line, 0, LOOK)) for form in FORMS]
-        starts = {
-            form: one.start()
-            for form, one in found
-            if one and _parsed(form.order, 2000, one[1], one[2]) >= 0
-        }
-        if starts:
-            lines[min(starts, key=starts.__getitem__)] += 1
+        searched = ((form, form.pattern.search(line, 0, LOOK)) for form in FORMS)
+        matches = [(match.start(), form, match) for form, match in searched if match]
+        for _, form, match in sorted(matches, key=itemgetter(0)):
+            if _parsed(form.order, 2000, match[1], match[2]) >= 0:
+                lines[form] += 1
+                break
     kept = [form for form, count in lines.most_common() if count >= LEAST * len(sample)]
     if MONTH_FIRST in kept:
         better = min((MONTH_FIRST, DAY_FIRST), key=lambda form: _misfit(form, sample))
@@ -225,14 +218,14 @@ def _misfit(form: Form, sample: Sequence[bytes]) -> tuple[int, int]:
 
 def find_stamp(text: bytes, forms: Sequence[Form]) -> re.Match[bytes] | None:
     """Return the match of the first of these forms that a text has; None if it has none."""
-    found = (form.pattern.search(text, 0, LOOK) for form in forms)
-    return next(filter(None, found), None)
+    matches = (form.pattern.search(text, 0, LOOK) for form in forms)
+    return next(filter(None, matches), None)
 
 
 def say_zones(texts: Iterable[bytes], forms: Sequence[Form]) -> bool:
     """Whether any text states a zone, as numbers do: they count from 1970 in UTC."""
-    found = (find_stamp(text, forms) for text in texts)
-    return any(one[2] or one[1].isdigit() for one in found if one)
+    matches = (find_stamp(text, forms) for text in texts)
+    return any(match[2] or match[1].isdigit() for match in matches if match)
 
 
 def time_of(value: object, clocks: Sequence[Clock]) -> int:
@@ -255,7 +248,7 @@ def number_to_second(value: float) -> int:
     return -1
 
 
-def told(second: int, period: int = 0, zone: str = "") -> str:
+def format_time(second: int, period: int = 0, zone: str = "") -> str:
     """Format a time for an answer, with only as much of the date as the log has."""
     form = "%Y-%m-%d %H:%M:%S" if not period else "%H:%M:%S" if period == DAY else "%b %d %H:%M:%S"
     return datetime.fromtimestamp(second, UTC).strftime(form) + zone

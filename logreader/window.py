@@ -1,10 +1,9 @@
 """When it began: find the stretch of the log in which trouble was unlike the rest of it.
 
-Trouble of each kind (a service and a template) is counted in up to `SLOTS` slots. In each stretch
-of slots, each kind has a gain: how much better two rates (in the stretch and outside it) explain
-its counts than one rate does. This is the log-likelihood ratio of Poisson counts, divided by how
-much more than Poisson they vary by themselves. The stretch with the highest sum of gains is the
-window, if the sum is higher than chance would make it.
+Trouble of each kind (a service and a template) is counted in up to `SLOTS` slots. In a stretch of
+slots, each kind has a gain: the log-likelihood ratio of two Poisson rates, in it and outside, to
+one rate, divided by how much more than Poisson counts vary by themselves. The stretch with the
+highest sum of gains is the window, if the sum is higher than chance would make it.
 """
 
 from bisect import bisect_left, bisect_right
@@ -69,7 +68,7 @@ def slots_of(tally: Tally) -> Slots | None:
     low = seconds[bisect_right(passed, TAIL * passed[-1])]
     high = seconds[bisect_left(passed, (1 - TAIL) * passed[-1])]
     near = max(tally.width, high - low)
-    kept = [one for one in seconds if low - near <= one <= high + near]
+    kept = [second for second in seconds if low - near <= second <= high + near]
     first, last = kept[0], kept[-1]
     if first == last:
         return None
@@ -98,9 +97,8 @@ def _slotted(tally: Tally, slots: Slots) -> tuple[dict[Kind, list[int]], list[in
 
 
 def gain(inside: float, length: float, outside: float, rest: float) -> float:
-    """Return the log-likelihood ratio of two rates against one rate for two counts; 0 unless the
-    rate inside is more than `LEAST_TIMES` the rate outside. `inside` and `outside` are numbers of
-    lines, in `length` and `rest` slots.
+    """Return the log-likelihood ratio of two rates to one, for `inside` lines in `length` slots and
+    `outside` lines in `rest` slots; 0 unless the first rate is `LEAST_TIMES` the second.
     """
     if inside * rest <= LEAST_TIMES * outside * length or not rest:
         return 0.0
@@ -110,27 +108,21 @@ def gain(inside: float, length: float, outside: float, rest: float) -> float:
 
 
 def spread(counts: Sequence[int]) -> float:
-    """Return how much more than Poisson counts vary from one slot to the next, at least 1.
-
-    It is measured by the differences of neighbours. The three largest are left out, so that a step
-    up and a step down hardly count.
-    """
+    """Return how much more than Poisson counts vary, by the differences of neighbours."""
     total = sum(counts)
-    kept = sorted((one - other) ** 2 for one, other in pairwise(counts))[:-3]
+    kept = sorted((count - next_count) ** 2 for count, next_count in pairwise(counts))[:-3]
     if not kept or not total:
         return 1.0
     return max(1.0, sum(kept) / (2 * len(kept)) / (total / len(counts)))
 
 
 def exposures(calm: Sequence[int]) -> list[float]:
-    """Return how much was going on in each slot, 1 on average, so that a busy hour is not taken for
-    a bad one. It is measured by calm lines; if there are hardly any, all slots count the same.
-    """
+    """Return how much was going on in each slot by its calm lines, 1 on average."""
     mean = sum(calm) / len(calm)
     if mean < LEAST_CALM:
         return [1.0] * len(calm)
     raised = [max(LEAST_EXPOSURE, lines / mean) for lines in calm]
-    return [one * len(calm) / sum(raised) for one in raised]
+    return [exposure * len(calm) / sum(raised) for exposure in raised]
 
 
 def find_window(tally: Tally) -> Window | None:
@@ -156,8 +148,8 @@ def find_window(tally: Tally) -> Window | None:
                 inside = before[end] - before[start]
                 if inside:
                     lines += inside
-                    one = gain(inside, length, before[-1] - inside, rest) / varies - cost
-                    total += max(0.0, one)
+                    excess = gain(inside, length, before[-1] - inside, rest) / varies - cost
+                    total += max(0.0, excess)
             if total > best and lines >= LEAST_LINES:
                 best, begin, finish = total, start, end
     if begin < 0:
@@ -172,15 +164,13 @@ def find_window(tally: Tally) -> Window | None:
 def _first_new(
     tally: Tally, slots: Slots, series: Mapping[Kind, list[int]], start: int, end: int
 ) -> int:
-    """Return the second of the first line of a new kind of trouble in the window's first slot (or,
-    if it is FATAL, in the slot before). If there is none, return the start of the first slot.
-    """
-    begins, found = slots.start + start * slots.width, []
+    """Return when new trouble first came in the window's first slot, or that slot's start."""
+    begins, seconds = slots.start + start * slots.width, []
     for second, number, _ in tally.rows():
         shape = tally.shapes[number]
         died = shape.level == FATAL
         if begins - died * slots.width <= second < begins + slots.width and shape.level >= WARN:
             counts = series.get((shape.service, shape.template), [])
             if not any(counts[: start - died]) and sum(counts[start - died : end]) >= LEAST_LINES:
-                found.append(second)
-    return min(found, default=begins)
+                seconds.append(second)
+    return min(seconds, default=begins)

@@ -34,9 +34,9 @@ PUBLISHED = sorted((ROOT / "results" / "novice").glob("seed-*"))
 FIGURES = ("gain.png", "learning.png", "strata.png")
 EVALUATION, SPLITS = "evaluation.parquet", "splits.parquet"
 # For a process that has both cores to itself. Training takes a sixth less time if threads spin
-# while they wait, and a tenth less if malloc keeps what is freed. The latter puts tensors elsewhere
-# in memory, which changes last digits, too.
-ALONE = {"OMP_WAIT_POLICY": "ACTIVE", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(10**9)}
+# while they wait, and a tenth less if malloc keeps what is freed: 4 GiB, which is more than a step
+# takes. The latter puts tensors elsewhere in memory, which changes last digits, too.
+ALONE = {"OMP_WAIT_POLICY": "ACTIVE", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**32)}
 
 
 def execute(name: str, run: Path, parameters: dict[str, object]) -> None:

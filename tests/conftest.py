@@ -40,7 +40,7 @@ LONG_FILES = (
 def pytest_collection_modifyitems(items):
     """The tests of long files first, longest first; all else as it was."""
     place = {name: at for at, name in enumerate(LONG_FILES)}
-    items.sort(key=lambda item: place.get(item.path.name, len(LONG_FILES)))
+    items.sort(key=lambda test: place.get(test.path.name, len(LONG_FILES)))
 
 
 @pytest.fixture(scope="session")

@@ -52,8 +52,8 @@ MODELS = ("--model", "--endpoint", "--run")
 
 def blocks(document):
     """(language, code) of each fenced block, those in lists too."""
-    found = re.findall(r"^( *)```(\w+)\n(.*?)^ *```$", (ROOT / document).read_text(), re.S | re.M)
-    return [(language, dedent(code)) for _, language, code in found]
+    blocks = re.findall(r"^( *)```(\w+)\n(.*?)^ *```$", (ROOT / document).read_text(), re.S | re.M)
+    return [(language, dedent(code)) for _, language, code in blocks]
 
 
 def commands(code):
@@ -125,14 +125,20 @@ def test_links_lead_to_files(document):
         assert (at / target).exists(), f"{document} links to {target}"
 
 
+def test_the_files_that_a_newcomer_is_led_to_exist():
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    files = re.findall(r"`((?:logtriage|triagelab|logreader)/[\w./]*)`", page)
+    assert len(files) > 20 and [file for file in files if not (ROOT / file).exists()] == []
+
+
 # -- versions -----------------------------------------------------------------------------------
 
 
 def requirements(text):
     """The requirements in the text of a requirements file, by name."""
     lines = (line.split("#")[0].strip() for line in text.splitlines())
-    found = (Requirement(line) for line in lines if line)
-    return {canonicalize_name(need.name): need for need in found}
+    needs = (Requirement(line) for line in lines if line)
+    return {canonicalize_name(need.name): need for need in needs}
 
 
 def install_lines(path):
@@ -163,7 +169,7 @@ def test_versions_agree_everywhere():
     for file, needs in files.items():
         for name, need in needs.items():
             if name in pins:
-                version = next((one.version for one in pins[name].specifier), "")
+                version = next((pin.version for pin in pins[name].specifier), "")
                 assert version in need.specifier, f"{file}: {need}, constraints.txt: {pins[name]}"
             if str(need.specifier).startswith("=="):
                 assert exact.setdefault(name, need.specifier) == need.specifier, f"{file}: {need}"

@@ -47,21 +47,18 @@ def test_the_package_plays_and_serves_without_what_it_does_not_install():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("light", [False, True])
-def test_the_package_alone_plays_and_serves_without_torch(tmp_path, light):
+def test_the_package_alone_plays_and_serves_without_torch(tmp_path):
+    # Installed as the image and `make serve` do. `make test-core` installs it as pip does.
     folder = shutil.copytree(ROOT / "logtriage", tmp_path / "folder")  # pip leaves its build there
     venv.create(tmp_path, with_pip=True)
     python, quiet = tmp_path / "bin" / "python", {"check": True, "cwd": tmp_path}
     install = [python, "-m", "pip", "install", "--quiet"]
-    if light:  # as the image and `make serve` do
-        project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
-        (openenv,) = (one for one in project["dependencies"] if one.startswith("openenv"))
-        assert openenv in (folder / "server" / "Dockerfile").read_text()
-        wanted = folder / "server" / "requirements.txt"
-        subprocess.run([*install, "--requirement", wanted], **quiet)
-        subprocess.run([*install, "--no-deps", openenv, folder], **quiet)
-    else:
-        subprocess.run([*install, folder], **quiet)
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    (openenv,) = (name for name in project["dependencies"] if name.startswith("openenv"))
+    assert openenv in (folder / "server" / "Dockerfile").read_text()
+    wanted = folder / "server" / "requirements.txt"
+    subprocess.run([*install, "--requirement", wanted], **quiet)
+    subprocess.run([*install, "--no-deps", openenv, folder], **quiet)
     alone = (
         f"import importlib.util\nassert not importlib.util.find_spec('torch')\n{USE}{NOT_INSTALLED}"
     )

@@ -34,13 +34,6 @@ def said(notebook):
     return str([cell.get("outputs") for cell in notebook.cells])
 
 
-@pytest.mark.parametrize("name", ["03_grpo_training", "04_learning_curves", "08_t4_end_to_end"])
-def test_notebooks_look_for_a_run_by_one_rule(name):
-    text = (NOTEBOOKS / f"{name}.ipynb").read_text()
-    assert "preset = choose_preset(profile, preset)" in text
-    assert "run = run_folder(preset, seed, folder)" in text
-
-
 @pytest.mark.parametrize("number", ["01", "05", "06", "07", "09"])
 def test_those_that_show_what_there_is_run_as_they_are(number, tmp_path):
     (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")

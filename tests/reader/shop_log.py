@@ -24,8 +24,10 @@ def trouble(service, text, level="ERROR", start=ONSET, end=END, step=5):
 
 def calm(services=tuple(USUAL), start=0, end=END, step=10):
     """What services print on a good day."""
-    usual = [(one, USUAL.get(one, "{n} done")) for one in services]
-    return [row for one, text in usual for row in trouble(one, text, "INFO", start, end, step)]
+    usual = [(service, USUAL.get(service, "{n} done")) for service in services]
+    return [
+        row for service, text in usual for row in trouble(service, text, "INFO", start, end, step)
+    ]
 
 
 CORRUPT = "page {n} of the index of items is corrupt"
@@ -52,5 +54,6 @@ def log_of(rows, services=()) -> Log:
 
 def read_in_parts(monkeypatch, size):
     """Have logs read by so many bytes at once, and no larger object be held."""
-    for name in ("lines.CHUNK", "log.HEAD", "log.MOST_OBJECT", "objects.MOST_OBJECT"):
+    monkeypatch.setattr("logreader.log.CHUNK", size)
+    for name in ("lines.CHUNK", "log.SAMPLE_BYTES", "log.MOST_OBJECT", "objects.MOST_OBJECT"):
         monkeypatch.setattr(f"logreader.{name}", size)

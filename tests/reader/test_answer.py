@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from random import Random
@@ -11,18 +12,19 @@ import pytest
 from corpus import FORMATS, Entry, formatted
 from shop_log import COMPLAINTS, CORRUPT, ONSET, OURS, ROWS, USUAL, calm, trouble, written
 
-from logreader.answer import Answer, answer_of, findings_of, limits
-from logreader.log import read_log, read_named
-from logreader.suspects import (
+from logreader.answer import (
     LIKELY,
     LIKELY_FROM,
-    MOST_HOPS,
     POSSIBLE,
     POSSIBLE_FROM,
     UNSURE,
-    Suspect,
-    doubts,
+    Answer,
+    answer_of,
+    findings_of,
+    limits,
 )
+from logreader.log import read_log, read_named
+from logreader.suspects import MOST_HOPS, Suspect, doubts
 from logtriage.play.episode import Episode
 from logtriage.world.tasks import TASKS
 
@@ -54,7 +56,7 @@ def read(body):
 
 ODD = "page {n} of the index is odd"
 WARNED = trouble("cart-db", ODD, "WARN") + COMPLAINTS
-ALONE = "\n".join(json.dumps(one) for one in records(ROWS) if one["service"] == "cart-db")
+ALONE = "\n".join(json.dumps(record) for record in records(ROWS) if record["service"] == "cart-db")
 # A doubt, to a log that gives rise to it and is else as sure as the shop's.
 CAPS = {
     "only one service speaks": ALONE,
@@ -79,29 +81,32 @@ ALIKE = records(
 TWO = "\n".join(map(json.dumps, ALIKE))
 
 
-def against(log):
-    found = findings_of(log)
-    return [*limits(log), *doubts(found.suspects, found.evidence)]
+def answered(body):
+    """The answer to a log, and what speaks against its first suspect."""
+    log = read(body)
+    findings = findings_of(log)
+    against = [*limits(log), *doubts(findings.suspects, findings.evidence)]
+    return answer_of(log, findings=findings), against
 
 
 @pytest.mark.parametrize("body", [ROWS, files_of(ROWS)], ids=["one file", "files"])
 def test_the_root_below_those_who_shout_is_found_and_nothing_speaks_against_it(body):
-    answer = answer_of(read(body))
-    assert (answer.root, answer.sure, against(read(body))) == ("cart-db", LIKELY, [])
+    answer, against = answered(body)
+    assert (answer.root, answer.sure, against) == ("cart-db", LIKELY, [])
     assert answer.began == "2026-11-22 03:50:00" and answer.confidence >= LIKELY_FROM
     assert answer.why == f"{answer.suspects[0].share:.0%} of what is wrong comes down to it"
 
 
-@pytest.mark.parametrize("told", CAPS)
-def test_each_doubt_alone_makes_likely_possible(told):
-    answer = answer_of(read(CAPS[told]))
-    assert (answer.root, answer.sure, against(read(CAPS[told]))) == ("cart-db", POSSIBLE, [told])
-    assert answer.why.endswith(f" of what is wrong comes down to it, but {told}")
+@pytest.mark.parametrize("doubt", CAPS)
+def test_each_doubt_alone_makes_likely_possible(doubt):
+    answer, against = answered(CAPS[doubt])
+    assert (answer.root, answer.sure, against) == ("cart-db", POSSIBLE, [doubt])
+    assert answer.why.endswith(f" of what is wrong comes down to it, but {doubt}")
     assert POSSIBLE_FROM <= answer.confidence <= LIKELY_FROM
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "doubt"),
     [
         (calm() + OURS, "its names may be no services"),
         (
@@ -112,10 +117,10 @@ def test_each_doubt_alone_makes_likely_possible(told):
         ([*ROWS, (ONSET - 600, "INFO", "mail", "release 12 is live")], ""),
     ],
 )
-def test_names_without_proof_and_a_change_of_another_make_likely_possible(rows, told):
-    answer = answer_of(read(rows))
-    assert (answer.root, answer.sure) == ("cart-db", POSSIBLE if told else LIKELY)
-    assert against(read(rows)) == [] and answer.why.partition(", but ")[2] == told
+def test_names_without_proof_and_a_change_of_another_make_likely_possible(rows, doubt):
+    answer, against = answered(rows)
+    assert (answer.root, answer.sure) == ("cart-db", POSSIBLE if doubt else LIKELY)
+    assert against == [] and answer.why.partition(", but ")[2] == doubt
 
 
 @pytest.mark.parametrize(
@@ -145,28 +150,30 @@ BODIES = [ROWS, OVER, TWO, "", {"a.log": "ERROR x", "b": ""}, *CAPS.values()]
 def test_text_and_data_say_the_same(body):
     answer = answer_of(read(body))
     assert answer.ended == ("2026-11-22 03:55:00" if body is OVER else "")
-    told = json.loads(json.dumps(answer.as_json()))
+    data = json.loads(json.dumps(asdict(answer)))
     first, *rows = answer.text().splitlines()
     for part in ("root", "sure", "began", "ended", "why"):
-        assert told[part] in first
-    assert f" ({told['confidence']:.0%}), " in first or not told["root"]
-    for one in told["evidence"]:
-        at = f"  {one['file']}:{one['number']} {one['time']}".rstrip()
-        lines = f" {one['service']}, {one['lines']:,} line"
+        assert data[part] in first
+    assert f" ({data['confidence']:.0%}), " in first or not data["root"]
+    for row in data["evidence"]:
+        at = f"  {row['file']}:{row['number']} {row['time']}".rstrip()
+        lines = f" {row['service']}, {row['lines']:,} line"
         place = next(i for i, row in enumerate(rows) if row.startswith(at + lines))
-        assert rows[place + 1] == f"    {one['line']}"
-    assert sum(row.startswith("    ") for row in rows) == len(told["evidence"])
-    shares = ", ".join(f"{one['service']} {one['share']:.0%}" for one in told["suspects"])
-    for head, text in {"suspects": shares, "next": told["next"]}.items():
+        assert rows[place + 1] == f"    {row['line']}"
+    assert sum(row.startswith("    ") for row in rows) == len(data["evidence"])
+    shares = ", ".join(
+        f"{suspect['service']} {suspect['share']:.0%}" for suspect in data["suspects"]
+    )
+    for head, text in {"suspects": shares, "next": data["next"]}.items():
         assert (f"{head}: {text}" in rows) == bool(text)
-    assert rows[-len(told["read"]) :] == [f"read {one}" for one in told["read"]]
+    assert rows[-len(data["read"]) :] == [f"read {line}" for line in data["read"]]
 
 
 def test_the_chain_has_a_line_of_evidence_for_each_hop_that_names_the_one_before():
     more = trouble("cart-db", "cannot write page {n}") + trouble("cart", "basket {n} is lost")
     answer = answer_of(read(ROWS + more + trouble("web", "no page for {n}")))
     assert answer.chain == ["cart-db", "cart", "web"]
-    assert [one.service for one in answer.evidence] == ["cart-db", "cart-db", "cart", "web"]
+    assert [row.service for row in answer.evidence] == ["cart-db", "cart-db", "cart", "web"]
     assert re.search(r"cart-db is unavail", answer.evidence[2].line)
     assert re.search(r"cart is unavail", answer.evidence[3].line)
 
@@ -203,11 +210,11 @@ def test_the_next_command_shows_the_line_of_trouble_and_runs_nothing_else(
     assert len(lines) == 21 and lines[10].endswith(
         "cart-db: page 3000 of the index of items is corrupt"
     )
-    assert said.stderr == "" and [one.name for one in tmp_path.iterdir()] == [name]
+    assert said.stderr == "" and [file.name for file in tmp_path.iterdir()] == [name]
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "place"),
     [
         ({"-": written(ROWS)}, "lines 1192 to 1212 of -"),
         ({"a\nb.log": written(ROWS)}, "lines 1192 to 1212 of a\\nb.log"),
@@ -217,9 +224,9 @@ def test_the_next_command_shows_the_line_of_trouble_and_runs_nothing_else(
     ],
     ids=["standard input", "line end", "escape", "document", "no line of the root"],
 )
-def test_where_no_command_can_show_it_the_place_is_told(body, told):
+def test_where_no_command_can_show_it_the_place_is_told(body, place):
     answer = answer_of(read(body))
-    assert (answer.root, answer.next) == ("cart-db", told)
+    assert (answer.root, answer.next) == ("cart-db", place)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ from functools import cache
 import pytest
 from corpus import CLIENTS, FORMATS, ROOT, SCENARIOS, in_format, of_client, of_scenario
 
-from logreader.answer import answer_of
+from logreader.answer import LIKELY, answer_of
 from logreader.log import read_named
 from logreader.names import REPLICA
-from logreader.suspects import LIKELY
 
 ONSET = ":48:1"  # minute and seconds, which are the same in all zones
 
@@ -36,11 +35,11 @@ def is_right(name):
 def test_the_root_and_the_onset_are_found_in_every_format(name):
     answer, files = answer_to(in_format, name)
     assert answer.root == answer.evidence[0].service == ROOT
-    chain = [REPLICA.sub("", one) for one in answer.chain]
+    chain = [REPLICA.sub("", name) for name in answer.chain]
     assert ONSET in answer.began and chain == [ROOT, "orders", "gateway"]
-    for one in answer.evidence if "sed" in answer.next else ():  # else lines are parts of records
-        line = files[one.file].decode().split("\n")[one.number - 1]
-        assert all(word in line for word in one.line.split() if word.isalpha() and word.islower())
+    for row in answer.evidence if "sed" in answer.next else ():  # else lines are parts of records
+        line = files[row.file].decode().split("\n")[row.number - 1]
+        assert all(word in line for word in row.line.split() if word.isalpha() and word.islower())
 
 
 def test_in_nearly_every_format_the_answer_is_sure():
@@ -48,9 +47,9 @@ def test_in_nearly_every_format_the_answer_is_sure():
 
 
 def test_who_prints_nothing_is_found_by_the_words_of_clients_and_nobody_else_for_sure():
-    found = answers(of_client, CLIENTS)
-    assert len(CLIENTS) == 50 and sum(answer.root == ROOT for answer in found) >= 46
-    assert all(answer.root == ROOT or answer.sure != LIKELY for answer in found)
+    replies = answers(of_client, CLIENTS)
+    assert len(CLIENTS) == 50 and sum(answer.root == ROOT for answer in replies) >= 46
+    assert all(answer.root == ROOT or answer.sure != LIKELY for answer in replies)
 
 
 def test_the_roots_of_odd_incidents_are_found_and_nobody_else_is_blamed_for_sure():

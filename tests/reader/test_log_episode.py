@@ -8,11 +8,11 @@ from shop_log import ROWS, calm, log_of, trouble
 from logreader.answer import findings_of
 from logreader.log import read_text
 from logreader.log_episode import (
+    ANSWER_LINES,
     INFERRED,
     MAX_STEPS,
-    NOBODY,
-    SHOWN,
-    TOLD,
+    NO_CALLS,
+    OPENING_LINES,
     LogEpisode,
     inferred_graph,
 )
@@ -53,32 +53,22 @@ def test_trouble_that_the_simulator_prints_is_shown_unchanged(task):
         opened = Episode.open(task, "train", index)
         lines = opened.opening.lines + asked(opened, "all").lines
         kept = list(dict.fromkeys(lines))
-        shown = pasted("\n".join(kept)).opening.lines
-        assert shown and shown == [line for line in kept if line in shown]
+        opening = pasted("\n".join(kept)).opening.lines
+        assert opening and opening == [line for line in kept if line in opening]
 
 
-def test_answers_are_noted_and_nothing_is_scored_in_the_words_of_an_episode():
-    # A model has learned on those.
-    actions = [
-        Action("classify_severity", ("P2",)),
+def test_answers_are_noted_and_nothing_is_scored():
+    episode = pasted("user-db is down")
+    for action in (
         Action("identify_root_cause", ("user-db",), 0.7),
-        Action("escalate", ("dba",)),
         Action("remediate", ("restart", "user-db")),
-        Action("remediate", ("pray", "user-db")),
         Action("resolve"),
-    ]
-    played, ours = Episode.open("cascading_failure", "train", 0), pasted("user-db is down")
-    for action in actions:
-        theirs, answer = played.act(action), ours.act(action)
-        assert (answer.notice, answer.error, answer.step) == (
-            theirs.notice,
-            theirs.error,
-            theirs.step,
-        )
-    record = ours.record
+    ):
+        assert not episode.act(action).error
+    record = episode.record
     assert (record.root_cause, record.confidence) == ("user-db", 0.7)
     assert record.remediations == [("restart", "user-db")]
-    assert (record.closed_by, ours.score) == ("resolve", None)
+    assert (record.closed_by, episode.score) == ("resolve", None)
 
 
 def test_an_agent_that_never_ends_is_ended():
@@ -113,11 +103,12 @@ def test_of_a_window_the_trouble_is_shown_and_counted():
 
 
 def test_what_is_shown_is_bounded():
-    words = [f"{one}{two}x" for one in LETTERS for two in LETTERS]
-    rows = [(3000 + i, "ERROR", "web", f"{one} gone") for i, one in enumerate(words)] * 3
-    rows += [(i, "INFO", f"{one}-app", "fine") for i, one in enumerate(words)]
-    episode = LogEpisode(log_of(rows, ("web", *(f"{one}-app" for one in words))))
-    assert len(episode.opening.lines) == SHOWN and len(asked(episode, "web").lines) == TOLD
+    words = [f"{first}{second}x" for first in LETTERS for second in LETTERS]
+    rows = [(3000 + i, "ERROR", "web", f"{word} gone") for i, word in enumerate(words)] * 3
+    rows += [(i, "INFO", f"{word}-app", "fine") for i, word in enumerate(words)]
+    episode = LogEpisode(log_of(rows, ("web", *(f"{word}-app" for word in words))))
+    assert len(episode.opening.lines) == OPENING_LINES
+    assert len(asked(episode, "web").lines) == ANSWER_LINES
     names = episode.incident.topology.names
     assert len(names) == MOST_OBSERVED and names[0] == "web"
 
@@ -133,7 +124,7 @@ def test_calls_are_inferred_without_circles():
 
 def test_a_log_that_names_nobody_can_be_asked_about():
     episode = LogEpisode(read_text("it failed\nagain\n"))
-    assert episode.opening.notice == NOBODY and episode.incident.topology.names == ("log",)
+    assert episode.opening.notice == NO_CALLS and episode.incident.topology.names == ("log",)
     assert asked(episode, "log").lines == ["ERROR log it failed", "INFO log again"]
 
 

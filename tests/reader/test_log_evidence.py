@@ -25,18 +25,18 @@ def test_counts_are_a_minute_and_against_the_earlier_part():
     assert (web.lines, web.errors, web.warnings) == (22.0, 12.0, 0.0)
     usual = (web.usual_lines, web.usual_errors, web.usual_warnings)
     assert usual == pytest.approx((10.4, 0.2, 0.2))
-    (found,) = web.troubles
-    assert (found.lines, found.usual, found.first) == (12, 0.2, START + 300)
+    (trouble,) = web.troubles
+    assert (trouble.lines, trouble.usual, trouble.first) == (12, 0.2, START + 300)
 
 
 def test_who_is_named_is_told_by_the_share_of_what_is_wrong():
     rows = wrong("web-app", "call to cart-db failed") + wrong("web-app", "no template", end=320)
-    found = weighed(rows)
-    named, other = found["web-app"].troubles
+    evidence = weighed(rows)
+    named, other = evidence["web-app"].troubles
     share = named.mass / (named.mass + other.mass)
-    assert found["web-app"].names == {"cart-db": pytest.approx(share)}
+    assert evidence["web-app"].names == {"cart-db": pytest.approx(share)}
     # It has no line of its own, and is known all the same.
-    assert found["cart-db"].mass == 0.0 and found["cart-db"].troubles == []
+    assert evidence["cart-db"].mass == 0.0 and evidence["cart-db"].troubles == []
 
 
 def test_a_symptom_that_names_nobody_is_of_whom_the_other_lines_name():
@@ -58,8 +58,8 @@ def test_a_symptom_that_names_nobody_is_of_whom_the_other_lines_name():
     ],
 )
 def test_a_cause_at_home_blames_nobody_in_its_words(text):
-    (found,) = weighed(wrong("cart", text))["cart"].troubles
-    assert found.cause and not found.symptom and not found.names
+    (trouble,) = weighed(wrong("cart", text))["cart"].troubles
+    assert trouble.cause and not trouble.symptom and not trouble.names
 
 
 @pytest.mark.parametrize(
@@ -72,32 +72,32 @@ def test_a_cause_at_home_blames_nobody_in_its_words(text):
     ],
 )
 def test_whom_a_line_complains_of(text, named):
-    found = weighed(wrong("web", text) + calm(("cart",), end=600))
-    assert list(found["web"].names) == named
+    evidence = weighed(wrong("web", text) + calm(("cart",), end=600))
+    assert list(evidence["web"].names) == named
 
 
 @pytest.mark.parametrize(
-    ("second", "text", "found"),
+    ("second", "text", "expected"),
     [(290, "flag new-prices on", 1), (100, "flag new-prices on", 0), (290, "{n} sent", 0)],
 )
-def test_a_change_shortly_before_is_told(second, text, found):
+def test_a_change_shortly_before_is_told(second, text, expected):
     rows = [*calm(end=600), (second, "INFO", "web", text)]
     window = Window(START + 300, START + 360, (START, START + 300), False, 20.0)
-    told = changes(log_of(rows).tally, window)
-    assert told == ({"web": f"INFO web: {text}"} if found else {})
+    changed = changes(log_of(rows).tally, window)
+    assert changed == ({"web": f"INFO web: {text}"} if expected else {})
 
 
 def test_who_is_only_named_is_bounded():
-    hosts = [f"{one}{two}-host" for one in "abcdefghij" for two in "abcdefghij"]
+    hosts = [f"{first}{second}-host" for first in "abcdefghij" for second in "abcdefghij"]
     rows = [row for host in hosts for row in wrong("web", f"connection to {host}:5432 refused")]
     assert 50 < len(weighed(rows)) <= MOST_TARGETS + 2
 
 
 @pytest.mark.parametrize(("step", "silent"), [(2, True), (60, False)])
 def test_who_goes_silent_is_seen_if_it_used_to_say_much(step, silent):
-    found = weighed(calm(("cart-db",), end=300, step=step), end=600)
-    assert found["cart-db"].silent == silent == (found["cart-db"].mass > 0.0)
-    assert not found["mail"].silent
+    evidence = weighed(calm(("cart-db",), end=300, step=step), end=600)
+    assert evidence["cart-db"].silent == silent == (evidence["cart-db"].mass > 0.0)
+    assert not evidence["mail"].silent
 
 
 def test_what_came_after_tells_what_is_usual_where_nothing_came_before():
@@ -108,11 +108,11 @@ def test_what_came_after_tells_what_is_usual_where_nothing_came_before():
 
 def test_causes_weigh_more_than_symptoms():
     rows = wrong("cart-db", "out of memory") + wrong("web", "upstream timed out")
-    found = weighed(rows + wrong("feed", "bounced"))
-    assert found["cart-db"].mass > found["feed"].mass > found["web"].mass
+    evidence = weighed(rows + wrong("feed", "bounced"))
+    assert evidence["cart-db"].mass > evidence["feed"].mass > evidence["web"].mass
 
 
 @pytest.mark.parametrize("level", ["WARN", "ERROR", "FATAL"])
 def test_a_steady_line_is_as_usual_whatever_its_level(level):
-    found = weighed(wrong("web", "cannot connect to cart-db", level, 0, 600))["web"]
-    assert found.troubles == [] and found.names == {}
+    evidence = weighed(wrong("web", "cannot connect to cart-db", level, 0, 600))["web"]
+    assert evidence.troubles == [] and evidence.names == {}

@@ -72,9 +72,9 @@ def test_names_are_whole_words_and_the_longer_wins():
 def test_each_form_finds_the_host_of_its_example(client):
     example = client["example"]
     pattern = client["pattern"].replace("HOST", HOST).replace("PARTED", PARTED)
-    found = next(filter(None, re.search(pattern, example).groups()))
-    assert found in ("orders-db", "postgres", "embedder", "blob", "db-1")
-    assert targets(example) == [found]
+    name = next(filter(None, re.search(pattern, example).groups()))
+    assert name in ("orders-db", "postgres", "embedder", "blob", "db-1")
+    assert targets(example) == [name]
 
 
 NOBODY = """failed at line:42 ~ main.go:12: failed ~ Error at app.js:1200:12
@@ -124,5 +124,5 @@ def test_a_line_of_the_platform_is_about_whom_it_names(speaker, line):
             ]
         ]
         log = read_text("\n".join(rows)).tally
-        trouble = {log.services[one.service] for one in log.shapes if one.level >= WARN}
+        trouble = {log.services[shape.service] for shape in log.shapes if shape.level >= WARN}
         assert trouble == {"orders-db"}

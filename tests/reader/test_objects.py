@@ -69,18 +69,6 @@ def loki(n):
     return {"status": "success", "data": {"result": [*map(stream, WHO, LEVELS)]}}
 
 
-def cloudwatch(n):
-    events = [
-        {
-            "timestamp": at * 1000,
-            "message": f"{level.upper()} {text}",
-            "logStreamName": f"ecs/{who}/0123456789abcdef",
-        }
-        for at, level, who, text in rows(n)
-    ]
-    return {"events": events, "searchedLogStreams": []}
-
-
 def elasticsearch(n):
     hits = [
         {
@@ -106,7 +94,7 @@ def holds_all(text, n):
 
 @pytest.mark.parametrize("size", [1 << 20, 16_000])  # a third of OTLP is held at once
 @pytest.mark.parametrize("indent", [None, 1])
-@pytest.mark.parametrize("document", [plain, otlp, loki, cloudwatch, elasticsearch])
+@pytest.mark.parametrize("document", [plain, otlp, loki, elasticsearch])
 def test_every_document_tells_the_same_and_is_read_whole(document, indent, size, monkeypatch):
     read_in_parts(monkeypatch, size)
     holds_all(json.dumps(document(300), indent=indent), 300)
@@ -118,15 +106,15 @@ def test_an_object_has_the_line_that_it_begins_on(indent):
     data = ("\n\n" + json.dumps(rows, indent=indent)).encode()
     reading = Reading()
     parts = iter(partial(io.BytesIO(data).read, 37), b"")
-    found = list(objects_in(parts, reading))
+    values = list(objects_in(parts, reading))
     begins = [2] * 20 if indent is None else [3 + 4 * i for i in range(20)]
-    assert found == list(zip(rows, begins, strict=True))
+    assert values == list(zip(rows, begins, strict=True))
     assert reading.lines == data.count(b"\n")
 
 
 def test_of_what_is_no_json_the_rest_is_read():
     data = b'[{"a": 1}, {"b": nonsense}, {"c": {"d": 2}}, {"e": "'
-    assert [one for one, _ in objects_in([data], Reading())] == [{"a": 1}, {"c": {"d": 2}}]
+    assert [value for value, _ in objects_in([data], Reading())] == [{"a": 1}, {"c": {"d": 2}}]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +132,7 @@ def test_of_what_is_no_json_the_rest_is_read():
 )
 def test_the_level_of_a_record_is_found(field, level):
     rows = [{"ts": AT + i, "service": WHO[i % 3], "msg": f"no {i}", **field} for i in range(9)]
-    assert {one for _, one in counted(read_text("\n".join(map(json.dumps, rows))))} == {level}
+    assert {stated for _, stated in counted(read_text("\n".join(map(json.dumps, rows))))} == {level}
 
 
 def test_a_time_that_is_half_a_surrogate_pair_is_no_time():
@@ -182,10 +170,10 @@ def test_the_rows_of_a_table_are_records(mark, delimiter):
 def test_a_row_of_several_lines_has_the_number_of_its_first(between):
     rows = ['web,info,"one\ntwo\nthree"', "cart,info,fine", f'web,error,"{between}no\nroom"']
     text = "\n".join(["service,level,message", *rows * 3])
-    found = [line for _, line in objects.rows_in(text.encode().split(b"\n"), ",")]
+    begins = [line for _, line in objects.csv_rows(",", [text.encode()], Reading())]
     long = 3 + bool(between)
     step = 4 + long - 1
-    assert found == [1 + step * i + at for i in range(3) for at in (0, 3, 4)]
+    assert begins == [1 + step * i + at for i in range(3) for at in (0, 3, 4)]
     tally = read_text(text).tally
     assert [shape.at for shape in tally.shapes if shape.level == ERROR] == [(0, 5)]
 

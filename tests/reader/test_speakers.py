@@ -5,10 +5,9 @@ for one that it calls, and whatever parts the lines of one program for services.
 import pytest
 from shop_log import calm, trouble, written
 
-from logreader.answer import answer_of
+from logreader.answer import LIKELY, answer_of
 from logreader.log import read_named
 from logreader.speakers import score_of
-from logreader.suspects import LIKELY
 
 SHOP = ("gateway", "orders", "payments", "users", "db")
 # The root, its line, and lines of others.
@@ -45,8 +44,8 @@ def test_what_parts_the_lines_of_one_program_is_no_service_for_sure(name):
     names, form = PARTS[name][0].split(), PARTS[name][1]
     rows = trouble(names[1], "order {n} not saved: row is locked")
     for at, did in enumerate(DID):
-        for one in names:
-            rows += trouble(one, did, "INFO", 10 * at, step=50)
+        for name in names:
+            rows += trouble(name, did, "INFO", 10 * at, step=50)
     lines = [line.split(" ", 4) for line in written(rows).splitlines()]
     text = "\n".join(
         form.format(time=f"{day} {at}", level=level, who=who[:-1], text=text)

@@ -22,13 +22,13 @@ def service(name, gain=0.0, blamed="", text="it failed", level=ERROR, silent=Fal
 
 
 def evidence(*services):
-    return {one.name: one for one in services}
+    return {service.name: service for service in services}
 
 
 def shares(*services, calls=None):
-    found = rank(evidence(*services), calls)
-    assert sum(one.share for one in found) == pytest.approx(1.0) or not found
-    return {one.service: one.share for one in found}
+    ranked = rank(evidence(*services), calls)
+    assert sum(suspect.share for suspect in ranked) == pytest.approx(1.0) or not ranked
+    return {suspect.service: suspect.share for suspect in ranked}
 
 
 DB, MIDDLE, LOUD = service("db", 5.0), service("cart", 50.0, "db"), service("web", 200.0, "cart")
@@ -61,15 +61,15 @@ def test_a_symptom_that_names_nobody_points_to_a_callee_in_trouble(text, more):
 
 
 def test_a_chain_goes_from_the_root_to_the_last_that_complains_and_is_bounded():
-    found = evidence(LOUD, MIDDLE, service("mail", 2.0, "db"), DB)  # mail complains less than cart
-    assert chain_to("db", found) == ["db", "cart", "web"] and chain_to("web", found) == ["web"]
+    shop = evidence(LOUD, MIDDLE, service("mail", 2.0, "db"), DB)  # mail complains less than cart
+    assert chain_to("db", shop) == ["db", "cart", "web"] and chain_to("web", shop) == ["web"]
     ring = [service(f"s{i}", 9.0, f"s{(i + 1) % 20}") for i in range(20)]
     assert len(chain_to("s0", evidence(*ring))) == MOST_HOPS
 
 
 def sure(*services, gain=40.0):
-    found = evidence(*services)
-    return confidence(rank(found), found, gain)
+    weighed = evidence(*services)
+    return confidence(rank(weighed), weighed, gain)
 
 
 @pytest.mark.parametrize(

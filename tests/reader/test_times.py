@@ -6,7 +6,7 @@ import pytest
 
 from logreader import times
 from logreader.log import read_named
-from logreader.times import DAY, FORMS, Clock, Stamps, find_forms, number_to_second, time_of, told
+from logreader.times import DAY, FORMS, Clock, Stamps, find_forms, number_to_second, time_of
 
 AT = int(datetime(2026, 11, 22, 3, 4, 5, tzinfo=UTC).timestamp())
 NO_YEAR = int(datetime(2000, 11, 22, 3, 4, 5, tzinfo=UTC).timestamp())
@@ -42,7 +42,7 @@ def cases(text):
 
 
 def test_every_form_has_an_example():
-    assert {one.values[0] for one in cases(WHOLE + PARTS)} == set(range(len(FORMS)))
+    assert {case.values[0] for case in cases(WHOLE + PARTS)} == set(range(len(FORMS)))
 
 
 @pytest.mark.parametrize(("number", "line"), cases(WHOLE))
@@ -72,8 +72,8 @@ def test_what_is_no_time_is_none(line):
 def test_a_minute_in_another_zone_is_another_minute():
     clock = Clock(FORMS[0])
     zones = (b"+00:00", b"+01:00", b"-05:30", b" PST", b"Z", b"")
-    found = [clock.read(b"2026-11-22T03:04:05" + zone) - AT for zone in zones]
-    assert found == [0, -3600, 19_800, 28_800, 0, 0]
+    shifts = [clock.read(b"2026-11-22T03:04:05" + zone) - AT for zone in zones]
+    assert shifts == [0, -3600, 19_800, 28_800, 0, 0]
 
 
 def seconds(form, lines, near=None):
@@ -101,8 +101,8 @@ def test_a_time_of_day_passes_midnight(lines, expected):
 
 def test_a_year_that_is_not_written_turns():
     first, last = "Dec 31 23:59:59", "Jan  1 00:00:00"
-    one, two, three = seconds(FORMS[8], (first, last, first))
-    assert one == two - 1 and three == one
+    december, january, again = seconds(FORMS[8], (first, last, first))
+    assert december == january - 1 and again == december
 
 
 @pytest.mark.parametrize("hours", [-5, 0, 7])
@@ -149,7 +149,7 @@ def test_numbers_are_seconds_or_finer(unit):
 
 @pytest.mark.parametrize("value", [-5, 0, 42, float("inf"), float("nan"), 1e300, None, True, []])
 def test_other_values_are_no_times(value):
-    assert {time_of(one, CLOCKS) for one in (value, str(value), "x" * 500, "²")} == {-1}
+    assert {time_of(form, CLOCKS) for form in (value, str(value), "x" * 500, "²")} == {-1}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_other_values_are_no_times(value):
     [(0, "2026-11-22 03:04:05"), (DAY, "03:04:05"), (365 * DAY, "Nov 22 03:04:05")],
 )
 def test_an_answer_tells_no_more_of_a_time_than_the_log(period, text):
-    assert told(AT, period) == text
+    assert times.format_time(AT, period) == text
 
 
 @pytest.mark.parametrize("moved", ["", "web: "])
@@ -170,8 +170,8 @@ def test_a_time_is_read_where_it_stands_and_in_its_own_zone(moved):
             for zone in zones
             for i in range(3)
         ]
-        told = [AT + shift for shift in zones.values() for _ in range(3)]
-        assert Stamps([FORMS[0]], None).seconds([*lines, b"\tat x"]) == [*told, times.MISSING]
+        expected = [AT + shift for shift in zones.values() for _ in range(3)]
+        assert Stamps([FORMS[0]], None).seconds([*lines, b"\tat x"]) == [*expected, times.MISSING]
 
 
 def test_a_zone_that_no_table_has_is_no_half_of_a_day():
@@ -183,5 +183,5 @@ def test_a_zone_that_no_table_has_is_no_half_of_a_day():
 @pytest.mark.parametrize("zone", ["+0500", "+05:00"])
 def test_a_zone_after_a_blank_is_its_own_line_s(zone):
     rows = [b"2026-11-22 03:04:05 INFO a", f"2026-11-22 03:04:05 {zone} INFO a".encode()]
-    found = Stamps([FORMS[0]], None).seconds([*rows, rows[0]])
-    assert found == [AT, AT - 5 * 3600, AT]
+    read = Stamps([FORMS[0]], None).seconds([*rows, rows[0]])
+    assert read == [AT, AT - 5 * 3600, AT]

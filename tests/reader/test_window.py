@@ -74,10 +74,10 @@ def test_a_busy_hour_is_no_bad_hour(busier, begins):
     assert (window.start if window else None) == begins
 
 
-@pytest.mark.parametrize(("level", "found"), [("WARN", False), ("FATAL", True)])
-def test_one_line_makes_a_window_only_if_it_is_fatal(level, found):
+@pytest.mark.parametrize(("level", "expected"), [("WARN", False), ("FATAL", True)])
+def test_one_line_makes_a_window_only_if_it_is_fatal(level, expected):
     rows = [*calm(), (3500, level, "web", "gone")]
-    assert (find_window(log_of(rows).tally) is not None) == found
+    assert (find_window(log_of(rows).tally) is not None) == expected
 
 
 @pytest.mark.parametrize("stray", [10, 2_000_000_000, START - 86_400, START + 86_400])

@@ -56,7 +56,7 @@ DRAWN: dict[str, Callable[[Random], str]] = {
 
 def numbered(text: str, random: Random) -> str:
     """Fresh numbers in place of <n>, <ms>, <id> and <ip>."""
-    return re.sub("<(n|ms|id|ip)>", lambda found: DRAWN[found[1]](random), text)
+    return re.sub("<(n|ms|id|ip)>", lambda match: DRAWN[match[1]](random), text)
 
 
 def drawn(flows: Sequence[Sequence[Any]], start: datetime, random: Random) -> list[Entry]:
@@ -72,7 +72,7 @@ def drawn(flows: Sequence[Sequence[Any]], start: datetime, random: Random) -> li
             if not every:
                 break
             at += every * random.uniform(0.5, 1.5)
-    return sorted(entries, key=lambda one: one.at)
+    return sorted(entries, key=lambda entry: entry.at)
 
 
 @cache
@@ -90,7 +90,7 @@ def of_client(name: str) -> Files:
     """The log of the shop whose database prints nothing, in the words of one of its clients."""
     flows = [
         [*flow, *(text.replace("CLIENT", CLIENTS[name]) for text in texts)]
-        for *flow, texts in ((*one[:5], one[5:]) for one in SHOP["silent"]["flows"])
+        for *flow, texts in ((*flow[:5], flow[5:]) for flow in SHOP["silent"]["flows"])
     ]
     entries = drawn(flows, SHOP["silent"]["starts"], Random(zlib.crc32(name.encode())))
     return {"app.log": written(LINES["json_iso"], entries)}
@@ -100,8 +100,8 @@ def of_scenario(name: str) -> Files:
     """The files of an odd incident."""
     case, random = SCENARIOS[name], Random(zlib.crc32(name.encode()))
     return {
-        file: written(LINES[one["form"]], drawn(one["flows"], case["starts"], random))
-        for file, one in case["files"].items()
+        file: written(LINES[part["form"]], drawn(part["flows"], case["starts"], random))
+        for file, part in case["files"].items()
     }
 
 
@@ -204,14 +204,14 @@ class Fields(dict[str, Any]):
 def filled(form: Any, fields: Fields) -> Any:
     """A text, or an object of texts, with fields for braces; a field alone keeps its type."""
     if isinstance(form, list):
-        return [filled(one, fields) for one in form]
+        return [filled(part, fields) for part in form]
     if isinstance(form, dict):
-        found = {}
+        made = {}
         for key, value in form.items():
             name, _, needs = key.partition("?")
             if not needs or fields[needs]:
-                found[name] = filled(value, fields)
-        return found
+                made[name] = filled(value, fields)
+        return made
     if not isinstance(form, str):
         return form
     alone = form.startswith("{") and form.endswith("}") and form[1:-1].isidentifier()
@@ -246,7 +246,7 @@ def compact(record: object) -> str:
 
 def written(form: dict[str, Any], entries: list[Entry]) -> bytes:
     """One file in a format."""
-    rows = [row for one in entries for row in rows_of(one, form)]
+    rows = [row for entry in entries for row in rows_of(entry, form)]
     if "batch" in form:
         rows = [*batches(form, entries)]
     if "columns" in form:
@@ -269,7 +269,7 @@ def batches(form: dict[str, Any], entries: list[Entry]) -> Iterator[dict[str, An
         groups = []
         for own in by_service(entries[first : first + form["batch"]]):
             names = {"key": "service.name", "value": {"stringValue": own[0].service}}
-            records = [record for one in own for record in rows_of(one, form)]
+            records = [record for entry in own for record in rows_of(entry, form)]
             scopes = [{"scope": {"name": "app"}, "logRecords": records}]
             groups.append({"resource": {"attributes": [names]}, "scopeLogs": scopes})
         yield {"resourceLogs": groups}
@@ -286,7 +286,7 @@ def by_service(entries: Iterable[Entry]) -> list[list[Entry]]:
 def formatted(form: dict[str, Any], entries: list[Entry]) -> Files:
     """The files of an incident in a format."""
     if form.get("order") == "service":
-        entries = [one for own in by_service(entries) for one in own]
+        entries = [entry for own in by_service(entries) for entry in own]
     elif form.get("order") == "newest first":
         entries = entries[::-1]
     groups = by_service(entries) if "{" in form["file"] else [entries]
