@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from logtriage.play.scoring import FALSE_PAGE_COST, FRUITLESS_COST, REPEAT_COST, WEIGHTS
+from logtriage.play.tools import MALFORMED_COST
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 from triagelab.bench import published, results_tables
 from triagelab.bench.intervals import LEVEL
@@ -26,6 +27,7 @@ DESIGN = [
     f"answer to the same question {REPEAT_COST:.2f}",
     f"remediation that does not help {FRUITLESS_COST:.2f}",
     f"page at a false alarm {FALSE_PAGE_COST:.2f}",
+    f"takes {MALFORMED_COST:.2f} off for each malformed call",
     f"{LEVEL:.0%}".replace("%", " %"),  # of intervals
     f"p is below {1.0 - LEVEL:.2f}",
     f"*suggestive*: below {1.0 - LEVEL:.2f}",
