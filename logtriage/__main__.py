@@ -52,7 +52,7 @@ def mcp_command(
     ] = 0,
     trajectories: Annotated[
         Path | None,
-        typer.Option(help="Write every closed incident here, for `replay`; open none of it again."),
+        typer.Option(help="Write every closed incident here, for `verify`; open none of it again."),
     ] = None,
 ) -> None:
     """Let agents that speak MCP play: each incident is opened once, for whichever client asks;

@@ -138,9 +138,9 @@ def picture() -> str:
         at += len(says) + 1
         if asks:
             kinds = {line: read_line(line)[1].kind for line in lines}
-            told = min(lines, key=lambda line: (*TELLING, kinds[line]).index(kinds[line]))
+            telling = min(lines, key=lambda line: (*TELLING, kinds[line]).index(kinds[line]))
             row += 1
-            film.write(row, told, LEVELS.get(told.partition(" ")[0], ""), 2)
+            film.write(row, telling, LEVELS.get(telling.partition(" ")[0], ""), 2)
         film.show(ASKS if asks else ANSWERS, action.args[-1] if action.args else "")
     root, score = str(episode.incident.root), rows["trained agent"].score
     film.write(row + 1, f"The root cause was {root}: the agent scores {score:.2f}.")

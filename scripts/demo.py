@@ -25,8 +25,8 @@ import typer
 
 from logtriage.world.tasks import BENCHMARK_VERSION
 from triagelab.bench.registry import scripted
+from triagelab.bench.run_evaluation import same_incidents
 from triagelab.bench.score_tables import REFERENCES, split_table, summary_table
-from triagelab.train.experiment import same_incidents
 
 ROOT = Path(__file__).resolve().parents[1]
 # The published runs of the track; the first is that of the agent in the package.

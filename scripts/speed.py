@@ -27,7 +27,7 @@ SCRIPT = [
     Action("resolve"),
 ]  # eight steps, the length of the shortest task
 ENVIRONMENT = TriageEnvironment()
-MESSAGES = [TriageAction(action_type=one.type, value=one.value) for one in SCRIPT]
+MESSAGES = [TriageAction(action_type=action.type, value=action.value) for action in SCRIPT]
 
 
 def play_core(number: int) -> None:
@@ -61,6 +61,6 @@ if __name__ == "__main__":
         {name: rate(play, numbers[name]) for name, play in players.items()} for _ in range(ROUNDS)
     ]
     for name in players:
-        values = [one[name] for one in rates]
+        values = [turn[name] for turn in rates]
         middle, least, most = statistics.median(values), min(values), max(values)
         print(f"{name:20} {middle:9,.0f} steps/s ({least:,.0f} to {most:,.0f})")

@@ -100,14 +100,14 @@ def test_evaluate_plays_a_model_and_says_how(tiny_base, tmp_path):
     import torch
 
     asked = ("evaluate", "--model", tiny_base, "--task", "single_crash", "--episodes", 2)
-    found = {}
+    settings = {}
     for how in ("--constrained", "--free"):
         result = run(*asked, how, "--trajectories", tmp_path / how)
         assert result.exit_code == 0, result.output
         header = json.loads((tmp_path / how).read_text().splitlines()[0])
-        (found[how],) = header["settings"]["policies"].values()
-    assert found["--constrained"] == {**found["--free"], "constrained": True}
-    assert "constrained" not in found["--free"]  # as in what was published
+        (settings[how],) = header["settings"]["policies"].values()
+    assert settings["--constrained"] == {**settings["--free"], "constrained": True}
+    assert "constrained" not in settings["--free"]  # as in what was published
     result = run(*asked, "--tools", "text", "--trajectories", tmp_path / "text")
     assert result.exit_code == 0 and "per episode" in result.stdout, result.output
     if not torch.cuda.is_available():
@@ -121,7 +121,7 @@ NOVICE = ("train", "{}/run", "--preset", "novice")
 
 
 @pytest.mark.parametrize(
-    "words, told",
+    "words, message",
     [
         ((*LOUDEST, "--adapter", "{}"), "--adapter goes on one --model"),
         ((*LOUDEST, "--tools", "json"), "choose native or text"),
@@ -140,10 +140,10 @@ NOVICE = ("train", "{}/run", "--preset", "novice")
         (("build-base", "{}/run", "--expert", "{}/nowhere"), "nowhere"),
     ],
 )
-def test_mistakes_are_answered_before_any_work(words, told, tmp_path, monkeypatch):
+def test_mistakes_are_answered_before_any_work(words, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = refusal(*(str(word).replace("{}", str(tmp_path)) for word in words))
-    assert re.search(told.replace("{}", str(tmp_path)), said)
+    assert re.search(message.replace("{}", str(tmp_path)), said)
     assert not [*tmp_path.rglob("*.json")]
 
 
@@ -170,30 +170,30 @@ def test_triage_answers_by_itself_and_calls_nobody(log, monkeypatch):
         raise AssertionError("no model or server was named")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    told = run("triage", log)
-    assert told.exit_code == 0 and told.stdout.startswith(FIRST), told.output
+    result = run("triage", log)
+    assert result.exit_code == 0 and result.stdout.startswith(FIRST), result.output
     piped = CliRunner().invoke(app, ["triage", "-"], input=SHOP_LOG)
     assert piped.exit_code == 0 and piped.stdout.startswith(FIRST)
     # Of what was piped no file is there to look at.
-    assert piped.stdout == told.stdout.replace(str(log), "-")
+    assert piped.stdout == result.stdout.replace(str(log), "-")
 
 
 FIELDS = "root sure confidence began ended why chain evidence next suspects read"
 
 
 def test_triage_can_print_json_and_takes_a_call_graph(log, tmp_path):
-    told = json.loads(run("triage", log, "--json").stdout)
-    assert list(told) == FIELDS.split()
-    assert (told["root"], told["sure"]) == ("cart-db", "possible")
-    assert told["evidence"][0]["line"] == "ERROR web-app: call to cart-db failed"
+    answer = json.loads(run("triage", log, "--json").stdout)
+    assert list(answer) == FIELDS.split()
+    assert (answer["root"], answer["sure"]) == ("cart-db", "possible")
+    assert answer["evidence"][0]["line"] == "ERROR web-app: call to cart-db failed"
     both = json.loads(run("triage", log, "--json", "--policy", "loudest").stdout)
     asked = both.pop("asked")
-    assert both == told and asked["name"] == "loudest"
+    assert both == answer and asked["name"] == "loudest"
     assert (asked["root_cause"], asked["sure"]) == ("web-app", "possible")
     graph = tmp_path / "graph.yaml"
     graph.write_text("services: [{name: web-app, kind: edge, calls: [cart-db]}, {name: cart-db}]")
-    told = run("triage", log, "--graph", graph)
-    assert told.exit_code == 0 and told.stdout.startswith("cart-db, since "), told.output
+    result = run("triage", log, "--graph", graph)
+    assert result.exit_code == 0 and result.stdout.startswith("cart-db, since "), result.output
     graph.write_text("services: [{name: web-app, calls: [gone]}]")
     assert f"{graph}: web-app calls unknown" in refusal("triage", log, "--graph", graph)
 
@@ -202,32 +202,32 @@ def test_triage_without_evidence_exits_with_3_and_asks_a_model_all_the_same(tiny
     path = tmp_path / "incident.log"
     path.write_text("")
     assert run("triage", path).stdout.startswith("not enough evidence: no line could be read")
-    told = run("triage", path, "--json")
-    assert told.exit_code == 3 and json.loads(told.stdout)["root"] == ""
+    result = run("triage", path, "--json")
+    assert result.exit_code == 3 and json.loads(result.stdout)["root"] == ""
     path.write_text("ERROR user-db is down\n")
-    told = run("triage", path, "--model", tiny_base)
-    assert told.exit_code == 3 and told.stdout.startswith("not enough evidence")
+    result = run("triage", path, "--model", tiny_base)
+    assert result.exit_code == 3 and result.stdout.startswith("not enough evidence")
     says = f"{tiny_base} says, of the same evidence, which makes its root not enough evidence:"
-    assert says in told.stdout and " s each" in told.stdout
+    assert says in result.stdout and " s each" in result.stdout
 
 
 def test_triage_asks_a_server_and_answers_without_it_too(log):
     with talking(lambda *_: RESOLVES) as (url, talk):
-        told = run("triage", log, "--endpoint", url, "--endpoint-model", "toy")
-        assert told.exit_code == 0 and told.stdout.startswith(FIRST), told.output
-        assert "toy says, of the same evidence, which" in told.stdout
+        result = run("triage", log, "--endpoint", url, "--endpoint-model", "toy")
+        assert result.exit_code == 0 and result.stdout.startswith(FIRST), result.output
+        assert "toy says, of the same evidence, which" in result.stdout
         assert "ERROR web-app call to cart-db failed" in talk.openings()[0]
     with talking(lambda *_: refused(401, "who are you?")) as (url, _):
-        told = run("triage", log, "--endpoint", url, "--endpoint-model", "toy")
-        assert told.exit_code == 1 and told.stdout.startswith(FIRST)
-        assert told.stderr.startswith("error: toy did not answer: ") and "401" in told.stderr
+        result = run("triage", log, "--endpoint", url, "--endpoint-model", "toy")
+        assert result.exit_code == 1 and result.stdout.startswith(FIRST)
+        assert result.stderr.startswith("error: toy did not answer: ") and "401" in result.stderr
 
 
 def test_triage_refuses_what_it_cannot_read_or_ask(log, tmp_path):
     gone, empty, packed = (tmp_path / name for name in ("gone.log", "empty.log", "cut.log.gz"))
     empty.write_text("")
     packed.write_bytes(gzip.compress(SHOP_LOG.encode())[:500])
-    for words, told in (
+    for words, message in (
         ((gone,), f"cannot read {gone}: No such file"),
         ((packed,), f"{packed} is no whole packed file"),
         ((log, "--policy", "trace", "--model", "x"), "leave out the rest"),
@@ -236,4 +236,4 @@ def test_triage_refuses_what_it_cannot_read_or_ask(log, tmp_path):
         ((log, "--policy", "belief"), "cannot be simulated"),
         ((empty, "--policy", "trace"), "paste some log lines"),
     ):
-        assert told in refusal("triage", *words)
+        assert message in refusal("triage", *words)

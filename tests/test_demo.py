@@ -9,8 +9,8 @@ from logtriage.registry import make_policy
 from logtriage.world.tasks import TASKS
 from triagelab.bench.registry import in_memory, scripted
 from triagelab.bench.rollouts import rollout
+from triagelab.bench.run_evaluation import turn_tokens_of
 from triagelab.bench.score_tables import REFERENCES, split_table
-from triagelab.train.experiment import turn_tokens_of
 from triagelab.train.settings import make_config
 
 
@@ -20,9 +20,9 @@ def test_published_episodes_are_those_that_would_be_played(tmp_path):
     assert set(frame["policy"]) == {*REFERENCES, "base"}
     for name in REFERENCES:
         # Found by its key, so nothing of it is played again.
-        found = frame[frame["key"] == scripted(name).key]
-        assert len(found) == 200 * len(TASKS)
-        first = found[(found["task"] == "single_crash") & (found["index"] < 3)]
+        kept = frame[frame["key"] == scripted(name).key]
+        assert len(kept) == 200 * len(TASKS)
+        first = kept[(kept["task"] == "single_crash") & (kept["index"] < 3)]
         again = rollout(make_policy(name), ["single_crash"], "test", 3)
         assert list(first["score"]) == list(again["score"])
 

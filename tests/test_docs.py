@@ -46,11 +46,8 @@ ONLY_READ = (
 )
 # Of the command line, what trains, waits or needs a model or a file: its options are read, it
 # is not run.
-LONG = (
-    *("train", "build-base", "benchmark", "serve"),
-    *("publish-model", "evaluate-run", "sweep", "replay", "mcp"),
-)
-MODELS = ("--model", "--endpoint")
+LONG = (*("train", "build-base", "serve"), *("publish-model", "sweep", "verify", "mcp"))
+MODELS = ("--model", "--endpoint", "--run")
 
 
 def blocks(document):

@@ -1,23 +1,24 @@
-"""What a reader relies on: addresses, notebooks, gallery, words that have no place here."""
+"""What a reader relies on: addresses, notebooks, published runs and numbers."""
 
 import json
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
 
 import nbformat
 import pandas as pd
-import publish
 import pytest
 import yaml
-from pages import GALLERY, PAGES, gallery_text, written
-from publish import LIGHT_FILES
 
 import logtriage
 from logtriage import client
 from logtriage.environment import TriageEnvironment
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
+from triagelab.bench import published
+from triagelab.bench.published import LIGHT_FILES
+from triagelab.bench.results_pages import PAGES, written
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
@@ -37,8 +38,8 @@ TEXTS = [
 
 def test_the_address_stands_in_one_constant():
     for path in TEXTS:
-        for found in ADDRESS.finditer(path.read_text()):
-            assert found["repository"] == logtriage.REPOSITORY, f"{path}: {found[0]}"
+        for address in ADDRESS.finditer(path.read_text()):
+            assert address["repository"] == logtriage.REPOSITORY, f"{path}: {address[0]}"
 
 
 def finished_run(folder):
@@ -57,7 +58,7 @@ def finished_run(folder):
 
 def test_publish_copies_the_light_files(tmp_path):
     run, folder = finished_run(tmp_path / "runs" / "seed-0"), tmp_path / "results"
-    publish.publish(run, folder)
+    published.publish_run(run, folder)
     target = folder / "seed-0"
     assert {path.name for path in target.iterdir()} == {*LIGHT_FILES, "episodes.parquet"}
     assert (target.parent / "base.json").read_text() == "{}"
@@ -68,24 +69,45 @@ def test_publish_copies_the_light_files(tmp_path):
     assert list(episodes["score"]) == [0.1 + 0.2, 1.0] and list(episodes["step"]) == [1, 2]
 
     (run / "summary.json").write_text("newer")
-    publish.publish(run, folder)
+    published.publish_run(run, folder)
     assert (target / "summary.json").read_text() == "newer"
 
     (run / "episodes.jsonl").unlink()
     with pytest.raises(FileNotFoundError, match=r"lacks episodes\.jsonl; run `make seeds`"):
-        publish.publish(run, tmp_path / "others")
+        published.publish_run(run, tmp_path / "others")
     assert not (tmp_path / "others").exists()
 
 
 def test_without_runs_or_with_unfinished_ones_nothing_is_touched(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(publish, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(published, "RESULTS", tmp_path / "results")
     monkeypatch.chdir(tmp_path)
-    publish.collect(Path("runs"))
+    published.collect(Path("runs"))
     assert "what is published stays" in capsys.readouterr().out
     (finished_run(tmp_path / "runs" / "novice" / "seed-0") / "model").rmdir()
     with pytest.raises(SystemExit, match=r"error: .*seed-0 lacks model; run `make seeds`"):
-        publish.collect(Path("runs"))
+        published.collect(Path("runs"))
     assert not (tmp_path / "results").exists()
+
+
+def test_no_published_seed_is_lost_unless_asked(tmp_path, monkeypatch):
+    # After `make demo` there is one seed of five, from the base in the package.
+    results, runs = tmp_path / "results", tmp_path / "runs"
+    monkeypatch.setattr(published, "RESULTS", results)
+    for name in ("evaluate_splits", "evaluate_checkpoints", "audit_run", "compare_transcripts"):
+        monkeypatch.setattr(published, name, lambda run: None)
+    monkeypatch.setattr(published, "ship", lambda run: None)
+    for seed in (1, 2):
+        (results / "novice" / f"seed-{seed}").mkdir(parents=True)
+    (results / "novice" / "base.json").write_text("published")
+    run = finished_run(runs / "novice" / "seed-1")
+    (run / "config.json").write_text('{"settings": {"seed": 1}}')
+    shutil.rmtree(run.parent / "base")
+    with pytest.raises(SystemExit, match=r"lacks seed-2, which are published and would be lost"):
+        published.collect(runs)
+    assert (results / "novice" / "seed-2").exists()
+    published.collect(runs, fewer=True)
+    assert {path.name for path in (results / "novice").iterdir()} == {"seed-1", "base.json"}
+    assert (results / "novice" / "base.json").read_text() == "published"
 
 
 def test_seeds_of_two_recipes_are_no_track(tmp_path):
@@ -94,12 +116,12 @@ def test_seeds_of_two_recipes_are_no_track(tmp_path):
         run.mkdir()
         settings = {"seed": seed, "steps": 200, "weights": "abc"}
         (run / "config.json").write_text(json.dumps({"settings": settings}))
-    publish.check_alike(runs)
+    published.check_alike(runs)
     for changed, value in (("steps", 90), ("weights", "another base")):
         settings = {"seed": 2, "steps": 200, "weights": "abc", changed: value}
         (runs[2] / "config.json").write_text(json.dumps({"settings": settings}))
         with pytest.raises(ValueError, match=f"seed-2 and .*seed-0 differ in {changed}"):
-            publish.check_alike(runs)
+            published.check_alike(runs)
 
 
 def test_no_tracked_file_is_large_or_ignored():
@@ -115,8 +137,7 @@ def test_no_tracked_file_is_large_or_ignored():
     assert large == agents | {"triagelab/realistic/ranker.npz"}
 
 
-def test_the_gallery_and_all_numbers_are_fresh():
-    assert (ROOT / GALLERY).read_text() == gallery_text(), "run `make results`"
+def test_all_numbers_are_fresh():
     for file in PAGES:
         text = (ROOT / file).read_text()
         assert text == written(file, text), f"{file} is not of results/: run `make results`"
@@ -127,8 +148,8 @@ def test_the_manifest_tells_what_the_environment_does():
     env = TriageEnvironment()
     assert manifest["name"] == env.get_metadata().name
     assert manifest["version"] == logtriage.__version__
-    told = [(task["id"], task["max_steps"]) for task in manifest["tasks"]]
-    assert told == [(task.name, task.max_steps) for task in TASKS.values()]
+    listed = [(task["id"], task["max_steps"]) for task in manifest["tasks"]]
+    assert listed == [(task.name, task.max_steps) for task in TASKS.values()]
     declared = manifest["validation"]["capabilities"]["declared_task_count"]
     assert declared == {split["name"]: env.num_tasks(split["name"]) for split in env.list_splits()}
     assert manifest["validation"]["task_distribution"]["dataset_version"] == BENCHMARK_VERSION

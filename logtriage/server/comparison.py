@@ -1,8 +1,8 @@
 """What others did on an incident that a visitor of the page has closed.
 
 Two scripts play it on the spot, in a millisecond. `belief` may need a second and SciPy, and the
-agents need torch, so what these did on the leaderboard's incidents is read from `recorded.json.gz`,
-which `make results` writes from their entries.
+agents need torch, so what these did on the first 200 incidents of each task is read from
+`recorded.json.gz`, which `make results` writes.
 """
 
 import gzip

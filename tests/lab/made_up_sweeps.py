@@ -14,16 +14,16 @@ def held_out(policy, skill, weights, random, hardness):
     of each task's incidents: (tasks, incidents).
     """
     count, incidents = hardness.size, hardness.shape[1]
-    found = skill + 0.3 * random.normal(size=count) > hardness.ravel()
-    score = np.clip(0.9 * found + 0.1 * random.random(count), 0, 1).round(3)
+    named = skill + 0.3 * random.normal(size=count) > hardness.ravel()
+    score = np.clip(0.9 * named + 0.1 * random.random(count), 0, 1).round(3)
     frame = pd.DataFrame({"task": np.repeat(list(TASKS), incidents), "score": score})
-    parts = dict.fromkeys(PARTS, found.astype(float))
+    parts = dict.fromkeys(PARTS, named.astype(float))
     rest = {"cost": 0.0, "gate": 1.0, "confidence": np.nan, "seconds": 0.1, "split": "test"}
     return frame.assign(
         **parts | rest,
         index=np.tile(np.arange(incidents), len(TASKS)),
         steps=random.integers(2, 15, count),
-        closed_by=np.where(found, "resolve", "ignore"),
+        closed_by=np.where(named, "resolve", "ignore"),
         policy=policy,
         weights=weights,
         benchmark=BENCHMARK_VERSION,

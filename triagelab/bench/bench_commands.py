@@ -1,8 +1,9 @@
-"""The commands around evaluation: `evaluate`, `watch`, `replay` and `benchmark`.
+"""The commands around evaluation: `evaluate`, `verify` and `watch`.
 
 They import what they need when they run, so that `--help` is quick.
 """
 
+import math
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from logtriage.command_line import LONGEST, errors_in_a_line
 
 app = typer.Typer()
 
-MOST_SHOWN = 20  # episodes listed that are not confirmed
+MOST_LISTED = 20  # episodes that are not confirmed
 JOURNALS = Path("runs/evaluations")  # where models' episodes are kept unless a file is named
 
 TopologyPath = Annotated[
@@ -34,6 +35,10 @@ def evaluate_command(
     model: Annotated[
         list[str] | None, Option(help="agent, base, smollm2, a folder or hub name.")
     ] = None,
+    run: Annotated[
+        Path | None,
+        Option(help="A training run's folder, by itself: its model before and after, and scripts."),
+    ] = None,
     adapter: Annotated[Path | None, Option(help="LoRA adapter of the one --model.")] = None,
     load_in_4bit: Annotated[
         bool, Option("--load-in-4bit", help="Models in 4 bit, on an NVIDIA GPU.")
@@ -41,8 +46,11 @@ def evaluate_command(
     endpoint: Annotated[str, Option(help="Base URL of an OpenAI-compatible server.")] = "",
     endpoint_model: Annotated[str, Option(help="Its name there; key: OPENAI_API_KEY.")] = "",
     concurrency: Annotated[
-        int | None, Option(min=1, help="Incidents at once: 50, with an endpoint 8.")
+        int | None, Option(min=1, help="Incidents at once: 50, with an endpoint 8, of a run 100.")
     ] = None,
+    hours: Annotated[
+        float, Option(min=0.0, help="Of a run: begin no batch that would not end within so many.")
+    ] = math.inf,
     tools: Annotated[str, Option(help="How models call: native, or text.")] = "native",
     constrained: Annotated[
         bool, Option("--constrained/--free", help="Let a --model write only calls that exist.")
@@ -66,17 +74,23 @@ def evaluate_command(
     topology: TopologyPath = None,
     trajectories: Annotated[
         Path | None,
-        Option(help="Where episodes are written, for `replay`; of models runs/evaluations."),
+        Option(help="Where episodes are written, for `verify`; of models runs/evaluations."),
     ] = None,
     json_path: Annotated[Path | None, Option("--json", help="Write rows here.")] = None,
     audited: Annotated[
-        bool, Option("--audit", help="Show whether what was seen supports what was blamed.")
+        bool, Option("--audit", help="Show whether the evidence supported what was blamed.")
     ] = False,
 ) -> None:
     """Play policies on incidents and print mean scores with 95 % bootstrap intervals. The same
     command again goes on where it was stopped, and plays again what ended in an error. Repeat
     --policy, --model and --task for several.
     """
+    if run is not None:
+        others = (policy, model, endpoint, task, trajectories, json_path, env_url, topology)
+        if any(others) or split != "test":
+            raise ValueError("--run goes with --episodes, --concurrency and --hours; drop the rest")
+        _evaluate_run(run, episodes, concurrency, hours)
+        return
     from logtriage.catalogue import open_incident, recorded_task
     from logtriage.play.actions import visible
     from logtriage.play.conversation import NATIVE, check_protocol
@@ -86,9 +100,9 @@ def evaluate_command(
 
     from .audit import judge_result
     from .evaluation import evaluate, make_plan, report
+    from .journal import open_journal
     from .recorded_results import RECORDED_POLICIES
     from .registry import POLICIES, behind_endpoint, digest, in_memory, scripted
-    from .replay import open_journal
 
     if json_path is not None and (json_path.is_dir() or not json_path.parent.is_dir()):
         raise ValueError(f"cannot write {json_path}; name a file in a folder that is there")
@@ -140,24 +154,42 @@ def evaluate_command(
         server = enter(context.obj(env_url)) if env_url else None
         opened = server.open if server else partial(open_incident, topology=graph)
         judge = judge_result if audited else None
-        found = evaluate(players, plan, journal, judge, concurrency or BATCH, opened)
+        done = evaluate(players, plan, journal, judge, concurrency or BATCH, opened)
 
     if json_path is not None:  # first, to keep the episodes whatever happens below
-        found.frame.to_json(json_path, orient="records", indent=1)
-    typer.echo("\n".join(report(found.frame, plan, graph, known=not env_url)))
+        done.frame.to_json(json_path, orient="records", indent=1)
+    typer.echo("\n".join(report(done.frame, plan, graph, known=not env_url)))
     if models and attempts > 1 and not temperature:
         typer.echo("greedy: a model's attempts are equal; --temperature makes others")
     if trajectories is not None:
-        typer.echo(f"trajectories are in {trajectories}; `replay` confirms their scores")
-    failed = int(found.frame["error"].ne("").sum())
-    if failed or found.unplayed:
-        reason = f": {visible(found.reason, LONGEST)}" if found.reason else ""
-        told = (
-            f"{failed} episodes ended in an error and have no score, {found.unplayed} were not "
+        typer.echo(f"trajectories are in {trajectories}; `verify` confirms their scores")
+    failed = int(done.frame["error"].ne("").sum())
+    if failed or done.unplayed:
+        reason = f": {visible(done.reason, LONGEST)}" if done.reason else ""
+        message = (
+            f"{failed} episodes ended in an error and have no score, {done.unplayed} were not "
             f"played{reason}; the same command again plays them"
         )
-        typer.secho(told, fg="red", err=True)
+        typer.secho(message, fg="red", err=True)
         raise typer.Exit(1)
+
+
+def _evaluate_run(run: Path, episodes: int | None, batch: int | None, hours: float) -> None:
+    """Play a run's model on held-out incidents of `test`, and print what training changed."""
+    from .run_evaluation import evaluate_run, refuse_production, summarise_run
+    from .score_tables import score_table, summary_table
+
+    refuse_production(run)
+    frame = evaluate_run(run, episodes or 200, batch=batch or 100, hours=hours)
+    if (frame["policy"] == "trained").any():
+        rows = summarise_run(run, frame)
+        typer.echo(summary_table(rows).to_string(index=False))
+    else:
+        typer.echo(score_table(frame).to_string(index=False))
+        typer.echo("nothing of the trained model: training has not ended, or the hours were over")
+    counts = frame.groupby("task", sort=False)["index"].nunique()
+    counted = ", ".join(f"{count} of {task}" for task, count in counts.items())
+    typer.echo(f"held-out incidents: {counted}; the episodes are in {run}/evaluation.parquet")
 
 
 @app.command("watch")
@@ -180,16 +212,16 @@ def watch_command(
     watch([who, beside] if beside else [who], task, split, index, pause, Console())
 
 
-@app.command("replay")
+@app.command("verify")
 @errors_in_a_line()
-def replay_command(
+def verify_command(
     path: Annotated[Path, Argument(help="A file of `--trajectories`.")],
     topology: TopologyPath = None,
-    entry: Annotated[Path | None, Option(help="A leaderboard's entry, if all match.")] = None,
-    name: Annotated[str, Option(help="Of the policy, for the entry.")] = "",
-    about: Annotated[str, Option(help="What the policy is, for the entry.")] = "",
+    json_path: Annotated[
+        Path | None, Option("--json", help="Write its rows here, if all are confirmed.")
+    ] = None,
 ) -> None:
-    """Play the actions of a file again, and confirm its scores: MATCH, DRIFT, FORGED or MISSING.
+    """Play the actions of a file again, and confirm its scores: MATCH, DRIFT, MISMATCH or MISSING.
     Mean scores are those of the episodes that match.
     """
     from collections import Counter
@@ -198,11 +230,10 @@ def replay_command(
     from logtriage.play.actions import visible
     from logtriage.world.topology_file import load_topology
 
-    from .leaderboard import as_text, make_entry
-    from .replay import MATCH, UNSCORED, read_trajectories, replay
+    from .journal import read_trajectories
     from .rollouts import frame_of
-    from .runs import write_text
     from .score_tables import score_table
+    from .verify import MATCH, UNSCORED, verify
 
     graph = None if topology is None else load_topology(topology)
     played_on = read_trajectories(path)[0].get("call graph")
@@ -210,33 +241,22 @@ def replay_command(
         raise ValueError(
             f"{path} was played on another call graph; name it by --topology, or leave that out"
         )
-    found = replay(path, partial(open_incident, topology=graph))
-    wrong = [one for one in found if one.verdict not in (MATCH, UNSCORED)]
-    for one in wrong[:MOST_SHOWN]:
-        where = " ".join(map(str, (one.where[0], *one.where[1])))
-        typer.echo(f"{one.verdict} {visible(where, 120)}: {visible(one.reason, 200)}")
-    counts = Counter(one.verdict for one in found).most_common()
+    checks = verify(path, partial(open_incident, topology=graph))
+    wrong = [check for check in checks if check.verdict not in (MATCH, UNSCORED)]
+    for check in wrong[:MOST_LISTED]:
+        where = " ".join(map(str, (check.where[0], *check.where[1])))
+        typer.echo(f"{check.verdict} {visible(where, 120)}: {visible(check.reason, 200)}")
+    counts = Counter(check.verdict for check in checks).most_common()
     typer.echo(", ".join(f"{count} {verdict}" for verdict, count in counts) or "empty")
-    rows = [one.row for one in found if one.verdict == MATCH and one.row]
+    rows = [check.row for check in checks if check.verdict == MATCH and check.row]
     if rows and not recorded_task(rows[0]["task"]):
         frame = frame_of(rows, list(dict.fromkeys(row["task"] for row in rows)))
         frame["policy"] = [visible(name, 60) for name in frame["policy"]]
         typer.echo(score_table(frame).to_string(index=False))
-    if entry is not None:
-        write_text(entry, as_text(make_entry(path, found, name, about)))
-        typer.echo(f"wrote {entry}")
     if wrong:
         raise typer.Exit(1)
-
-
-@app.command("benchmark")
-@errors_in_a_line()
-def benchmark_command(
-    results: Annotated[Path, Option(help="Of episodes and tables.")] = Path("results/benchmark"),
-    incidents: Annotated[int, Option(min=2, help="Per policy, task and split.")] = 500,
-    processes: Annotated[int, Option(min=1, help="Played at once.")] = 2,
-) -> None:
-    """Play 7 policies on all tasks and splits; write the tables of the benchmark."""
-    from .evaluation import make_report
-
-    make_report(results, incidents, processes)
+    if json_path is not None:
+        confirmed = [check.row for check in checks if check.row]
+        tasks = list(dict.fromkeys(row["task"] for row in confirmed))
+        frame_of(confirmed, tasks).to_json(json_path, orient="records", indent=1)
+        typer.echo(f"wrote {json_path}")

@@ -7,9 +7,8 @@
 | two training recipes | t over the means of seeds; Holm over a table's rows |
 | a share of few cases | Wilson's |
 
-The bootstrap and the interquartile mean follow Agarwal et al. 2021, "Deep reinforcement learning at
-the edge of the statistical precipice"; the two-way bootstrap follows Owen 2007, "The pigeonhole
-bootstrap".
+The bootstrap follows Agarwal et al. 2021, "Deep reinforcement learning at the edge of the
+statistical precipice"; the two-way bootstrap follows Owen 2007, "The pigeonhole bootstrap".
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
-from scipy.stats import bootstrap, norm, trim_mean, ttest_1samp, ttest_ind
+from scipy.stats import bootstrap, norm, ttest_1samp, ttest_ind
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -69,7 +68,7 @@ def _bootstrap(
     point = float(statistic(*samples, axis=-1))
     if _is_constant(samples):
         return Interval(point, point, point)
-    found = bootstrap(
+    ends = bootstrap(
         samples,
         statistic,
         n_resamples=RESAMPLES,
@@ -79,7 +78,7 @@ def _bootstrap(
         paired=paired,
         rng=np.random.default_rng(0),
     ).confidence_interval
-    return Interval(point, float(found.low), float(found.high))
+    return Interval(point, float(ends.low), float(ends.high))
 
 
 def stratified_mean(strata: Sequence[np.ndarray]) -> Interval:
@@ -90,13 +89,6 @@ def stratified_mean(strata: Sequence[np.ndarray]) -> Interval:
 def mean_interval(values: np.ndarray | pd.Series) -> Interval:
     """Mean of `values` (n,) over episodes; a constant sample has an interval of no width."""
     return stratified_mean([values])
-
-
-def stratified_iqm(strata: Sequence[np.ndarray]) -> Interval:
-    """Interquartile mean: the mean over all episodes but the lowest and the highest quarter."""
-    return _bootstrap(
-        strata, lambda *parts, axis: trim_mean(np.concatenate(parts, axis), 0.25, axis)
-    )
 
 
 def matched(before: pd.DataFrame, after: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -111,9 +103,9 @@ def matched(before: pd.DataFrame, after: pd.DataFrame) -> tuple[np.ndarray, np.n
     return left.to_numpy(float), right.to_numpy(float)
 
 
-def share_of_ceiling(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
+def share_of_reference(scores: np.ndarray, reference: np.ndarray) -> Interval:
     """Ratio of mean scores (n,) on the same incidents."""
-    return _bootstrap([scores, ceiling], lambda x, y, axis: x.mean(axis) / y.mean(axis), True)
+    return _bootstrap([scores, reference], lambda x, y, axis: x.mean(axis) / y.mean(axis), True)
 
 
 # -- over training seeds and incidents -----------------------------------------------------------
@@ -124,12 +116,12 @@ def _resample_shares(*sizes: int) -> tuple[np.ndarray, ...]:
     """Resample a sample of each size, and return how large a share each value has in each of the
     `RESAMPLES` draws: arrays (draws, size) whose rows sum to 1. They are shared and so read-only.
     """
-    random, found = np.random.default_rng(0), []
+    random, resampled = np.random.default_rng(0), []
     for size in sizes:
         shares = random.multinomial(size, np.full(size, 1.0 / size), RESAMPLES) / size
         shares.setflags(write=False)
-        found.append(shares)
-    return tuple(found)
+        resampled.append(shares)
+    return tuple(resampled)
 
 
 def _limits(draws: np.ndarray) -> tuple[float, float]:
@@ -171,11 +163,11 @@ def two_way_mean(strata: Strata) -> Interval:
     return Interval(point, max(low, least), min(high, most))  # stretched draws may lie outside
 
 
-def two_way_share(scores: np.ndarray, ceiling: np.ndarray) -> Interval:
-    """Mean of `scores` (seeds, incidents) over the mean of `ceiling` on the same incidents, which
+def two_way_share(scores: np.ndarray, reference: np.ndarray) -> Interval:
+    """Mean of `scores` (seeds, incidents) over the mean of `reference` on the same incidents, which
     is (incidents,) or (seeds, incidents). Resampled as in `two_way_mean`.
     """
-    own, top = _checked([scores, np.broadcast_to(ceiling, scores.shape)])
+    own, top = _checked([scores, np.broadcast_to(reference, scores.shape)])
     point = float(own.mean() / top.mean())
     draws = [_two_way_draws([part])[0] for part in (own, top)]  # both use the same draws
     return Interval(point, *_limits(draws[0] / draws[1]))
@@ -198,8 +190,8 @@ def before_and_after(before: Strata, after: Strata) -> dict[str, Any]:
     `smallest_gain`, the smallest gain of any seed.
     """
     gained = [y - x for x, y in zip(before, after, strict=True)]
-    found = {"base": before, "trained": after, "gain": gained}
-    intervals = {name: two_way_mean(strata) for name, strata in found.items()}
+    sides = {"base": before, "trained": after, "gain": gained}
+    intervals = {name: two_way_mean(strata) for name, strata in sides.items()}
     return {**intervals, "smallest_gain": float(seed_means(gained).min())}
 
 

@@ -1,7 +1,7 @@
-"""Figures of policies, of one agent over its training seeds, of a sweep, and of an incident.
+"""Figures of policies, of one agent over its training seeds, and of a sweep.
 
 Each function draws the data that it is given and returns the figure. The figures of an agent take
-one frame per training seed, all in the same order, of what `train.experiment` has played: the
+one frame per training seed, all in the same order, of what `bench.run_evaluation` has played: the
 episodes of training, of checkpoints, or of the evaluation. They say how many seeds there are.
 
 A colour means one policy or task throughout the repository. Figures are `WIDTH` inches wide, the
@@ -18,16 +18,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import MaxNLocator
 from PIL import Image
 from scipy.optimize import isotonic_regression
 
-from logtriage.world.cluster import Cluster, is_degraded
-from logtriage.world.incidents import Incident
-
 from .intervals import Interval, mean_interval, seed_scores, two_way_mean
-from .score_tables import rows_of, scores_of, seeds_of, tasks_of
 from .strata import STRATA, group_order, label, named_once, stratum_changes
+from .sweep_tables import rows_of, scores_of, seeds_of, tasks_of
 
 WIDTH = 8.6
 DPI = 190  # twice the pixels of the page, for sharp screens
@@ -247,11 +243,11 @@ def plot_checkpoints(training: Frames, checkpoints: Frames, evaluations: Frames)
     figure, panels = task_panels(3.0, tasks)
     for task, ax in panels.items():
         scores = [
-            seed_scores([one[one["step"] == step] for one in frames], task, policy)
+            seed_scores([frame[frame["step"] == step] for frame in frames], task, policy)
             for step, policy in zip(steps, ("base", *["trained"] * len(steps)), strict=False)
         ]
-        ax.plot(x, [one.mean(axis=1) for one in scores], color=TRAINED, alpha=0.5, lw=0.9)
-        means, low, high = zip(*(two_way_mean([one]) for one in scores), strict=True)
+        ax.plot(x, [at_step.mean(axis=1) for at_step in scores], color=TRAINED, alpha=0.5, lw=0.9)
+        means, low, high = zip(*(two_way_mean([at_step]) for at_step in scores), strict=True)
         ax.fill_between(x, low, high, color=TRAINED, alpha=0.15, lw=0)
         ax.plot(x, means, "-o", color=TRAINED, lw=2.4, ms=5)
         ax.plot(x[:1], means[:1], "o", color=BASE, ms=7, zorder=5)
@@ -289,10 +285,10 @@ def _draw_gain(ax: Axes, evaluations: Frames, task: str, y: float) -> None:
     before, after = f"base {means['base']:.2f} ", f"→ trained {means['trained']:.2f}"
     ax.annotate(before, (middle, y), ha="right", color=BASE, **style)
     ax.annotate(after, (middle, y), ha="left", color=TRAINED, **style)
-    shown = evaluations[0][evaluations[0]["task"] == task].groupby("policy")["score"].mean()
-    names = [name for name in ("loudest", "trace", "belief") if name in shown]
-    for name, x in zip(names, spread([shown[name] for name in names], 0.07), strict=True):
-        ax.plot([shown[name]] * 2, [y - 0.1, y + 0.16], color=policy_colour(name), lw=3)
+    scripts = evaluations[0][evaluations[0]["task"] == task].groupby("policy")["score"].mean()
+    names = [name for name in ("loudest", "trace", "belief") if name in scripts]
+    for name, x in zip(names, spread([scripts[name] for name in names], 0.07), strict=True):
+        ax.plot([scripts[name]] * 2, [y - 0.1, y + 0.16], color=policy_colour(name), lw=3)
         ax.text(x, y + 0.22, name, ha="center", fontsize=9, color=policy_colour(name))
 
 
@@ -401,64 +397,4 @@ def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
         f" grey: before training{line})",
         fontsize=10,
     )
-    return figure
-
-
-# -- one incident --------------------------------------------------------------------------------
-
-
-def plot_climb(incident: Incident) -> Picture:
-    """Plot how an incident climbs when nobody acts: one row per service with the users' edge on
-    top, and one column per tick until the agent arrives. A degraded service is red, and darker the
-    more of its requests fail; the root is bold.
-    """
-    topology, states = incident.topology, incident.untreated[: incident.arrival + 1]
-    names = sorted(topology.names, key=topology.depth.__getitem__)
-    places = [topology.position[name] for name in names]
-    red = [
-        [is_degraded(topology, state, i) * (0.2 + 0.7 * state.errors[i]) for state in states]
-        for i in places
-    ]
-    figure, axes = new_figure(0.8 + 0.22 * len(names))
-    ax = axes[0, 0]
-    ax.pcolormesh(red, cmap="Reds", vmin=0.0, vmax=1.0, edgecolors="white", lw=1.5)
-    ax.invert_yaxis()
-    ax.set_yticks(np.arange(len(names)) + 0.5, names, fontsize=SMALL)
-    if incident.root:
-        ax.get_yticklabels()[names.index(incident.root)].set(weight="bold")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("ticks of 30 s, until the agent arrives; red: degraded; bold: the root")
-    return figure
-
-
-def plot_healing(incident: Incident) -> Picture:
-    """Plot the share of user requests that fail, until ten ticks after the agent arrives: if
-    nothing is done, if the edge is restarted, and if the right remedy is applied to the root. If
-    there are several edges, the worst one counts.
-    """
-    topology, root, remedy = incident.topology, incident.root, incident.remedy
-    edge = topology.names[0]
-    symptom = ", a symptom: errors come back" if root not in (None, edge) else ""
-    figure, axes = new_figure(2.9)
-    ax = axes[0, 0]
-
-    def draw(name: str, applied: str, service: str, **style: Any) -> None:
-        cluster = Cluster(topology, incident.injection, incident.untreated, incident.arrival)
-        if applied:
-            cluster.remediate(applied, topology.position[service])
-        for _ in range(10):
-            cluster.advance()
-        states = cluster.states[: cluster.tick + 1]
-        errors = [100.0 * max(state.errors[i] for i in topology.entry_services) for state in states]
-        ax.plot(0.5 * (np.arange(len(states)) - incident.arrival), errors, label=name, **style)
-
-    draw("nothing done", "", "", color=FAINT, lw=9)
-    draw(f"restart {edge}{symptom}", "restart", edge, color=INK, lw=1.8, ls=(0, (2, 1.5)))
-    if root and remedy:
-        style = {"color": INK, "lw": 2.4, "marker": "o", "ms": 4}
-        draw(f"{remedy} {root}, where it began", remedy, root, **style)
-    ax.axvline(0.0, color=INK, lw=0.8, ls=":")
-    ax.set_xlabel("minutes after the agent arrives, and acts")
-    ax.set_ylabel("user requests that fail, %")
-    ax.legend(fontsize=9, frameon=False)
     return figure

@@ -1,7 +1,7 @@
 """Which policies find the root of recorded incidents, real or of `production`, with intervals.
 
+    from logtriage.registry import make_policy
     from triagelab.bench.recorded_results import play_cases, real_table
-    from triagelab.bench.registry import make_policy
     frame = play_cases(make_policy("trace"), "petshop")  # any policy, also a language model
 
 The project's own rule, `unexplained`, was developed on one half of the real cases (`half`). The
@@ -9,16 +9,15 @@ other half was played once, when the rule was finished; docs/real.md says what t
 """
 
 import hashlib
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from logtriage.catalogue import open_incident
 from logtriage.policies.policy import Policy
-from logtriage.registry import Policies
+from logtriage.registry import Policies, make_policy
 
-from ..real.cases import load_case, load_source
+from ..real.cases import SOURCES, load_case, load_source
 from ..real.real_episode import REAL, TOP, blames_root
 from ..real.rules import RULES
 from ..realistic.production_episode import PRODUCTION, find_case, tells_path
@@ -43,6 +42,7 @@ HALVES = ("developed on", "held back")
 ALL = "all"
 OURS = "unexplained"
 RANKED = ("random_ranking", *RULES)
+SCRIPTED = (*RANKED, "loudest", "trace", "novice")
 RECORDED_POLICIES: Policies = PRODUCTION_POLICIES | POLICIES  # for recorded incidents
 # Field of `cases.Source` that says whether a source has what a rule reads, for rules that need it.
 NEEDS = {"error_lines": "logs_from", "extra_wait": "edges_from"}
@@ -78,13 +78,24 @@ def play_cases(policy: Policy, source: str) -> pd.DataFrame:
     )
 
 
+def play_rules() -> pd.DataFrame:
+    """Play all cases by `SCRIPTED`, but no rule on a source that lacks what it reads."""
+    frames = [
+        play_cases(make_policy(name, known=RECORDED_POLICIES), source)
+        for name in SCRIPTED
+        for source in SOURCES
+        if reads(name, source)
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
 def play_production(policy: Policy, count: int) -> pd.DataFrame:
     """Play the first `count` incidents of split `test` of `production`. Return their `case_rows`,
     with the columns remediation, escalation and confidence.
     """
     rows = rollout(policy, [PRODUCTION], "test", count, open_episode=open_incident)
-    told = rows[["remediation", "escalation", "confidence"]].reset_index(drop=True)
-    return pd.concat([case_rows(rows), told], axis=1)
+    answers = rows[["remediation", "escalation", "confidence"]].reset_index(drop=True)
+    return pd.concat([case_rows(rows), answers], axis=1)
 
 
 def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
@@ -92,11 +103,11 @@ def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
     first `TOP` services blamed, in order, separated by spaces. `top1` and `top3` are 0 or 1. So is
     `path`, for `production` only: whether the services blamed are the fault's path to the users.
     """
-    found = []
+    cells = []
     for row in rows.rename(columns={"index": "at"}).itertuples(index=False):
         case = CASES[row.task](row.split, row.at)
         blamed = row.blamed.split()
-        told = {
+        cell = {
             "source": row.split,
             "index": row.at,
             "case": case.id,
@@ -110,9 +121,9 @@ def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
             "benchmark": row.benchmark,
         }
         if row.task == PRODUCTION:
-            told["path"] = float(tells_path(blamed, case))
-        found.append(told)
-    return pd.DataFrame(found)
+            cell["path"] = float(tells_path(blamed, case))
+        cells.append(cell)
+    return pd.DataFrame(cells)
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -125,12 +136,12 @@ def recorded_scores(frame: pd.DataFrame) -> pd.DataFrame:
         return played
     rows = case_rows(played)
     table = real_table(rows)
-    shown = table[table["part"] == ALL][["policy", "source", "cases", "top1", "top3"]]
-    shown = shown.astype({"top1": str, "top3": str})
+    table = table[table["part"] == ALL][["policy", "source", "cases", "top1", "top3"]]
+    table = table.astype({"top1": str, "top3": str})
     if "path" not in rows:
-        return shown
+        return table
     path = rows.groupby("policy")["path"].mean().round(3)
-    return shown.drop(columns="top3").assign(path=shown["policy"].map(path))
+    return table.drop(columns="top3").assign(path=table["policy"].map(path))
 
 
 def real_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -192,20 +203,6 @@ def production_table(frame: pd.DataFrame) -> pd.DataFrame:
 # -- figures ---------------------------------------------------------------------------------------
 
 
-def draw_real(folder: Path) -> list[Path]:
-    """Draw the figure of `results/real` again, and return its file."""
-    table = real_table(pd.read_parquet(folder / "cases.parquet"))
-    plot_real(table, pd.read_csv(folder / "published.csv")).save(folder / "policies.png")
-    return [folder / "policies.png"]
-
-
-def draw_production(folder: Path) -> list[Path]:
-    """Draw the figure of `results/production` again, and return its file."""
-    table = production_table(pd.read_parquet(folder / "episodes.parquet"))
-    plot_production(table).save(folder / "policies.png")
-    return [folder / "policies.png"]
-
-
 def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
     """Plot the share of cases whose root is named first, with Wilson's interval over cases: one row
     per policy of `real_table` that is not in `NOT_DRAWN`. A small ring is the share whose root is
@@ -213,7 +210,9 @@ def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
     (`published.csv` in `results/real`).
     """
     table = table[(table["part"] == ALL) & ~table["policy"].isin(NOT_DRAWN)]
-    means = table.assign(mean=[one.mean for one in table["top1"]]).groupby("policy")["mean"].mean()
+    means = (
+        table.assign(mean=[share.mean for share in table["top1"]]).groupby("policy")["mean"].mean()
+    )
     published = published.assign(method=published["method"].str.replace(", latency", ""))
     policies, others = list(means.sort_values().index[::-1]), list(published["method"].unique())
     rows = [*policies, *others]
@@ -224,10 +223,10 @@ def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
     }
     figure, axes = new_figure(0.235 * len(rows) + 1.0, columns=len(TITLES), sharey=True)
     for ax, (source, title) in zip(axes[0], TITLES.items(), strict=True):
-        own, reported = (one[one["source"] == source] for one in (table, published))
-        cells = [(one.policy, one.top1, one.top3.mean, "o") for one in own.itertuples()]
-        for one in reported.itertuples():
-            cells.append((one.method, wilson(one.top1, one.cases), one.top3, "D"))
+        own, reported = (frame[frame["source"] == source] for frame in (table, published))
+        cells = [(row.policy, row.top1, row.top3.mean, "o") for row in own.itertuples()]
+        for row in reported.itertuples():
+            cells.append((row.method, wilson(row.top1, row.cases), row.top3, "D"))
         for name, top1, top3, marker in cells:
             y, colour = rows.index(name), colours[name]
             draw_interval(ax, top1, y, colour, marker=marker)

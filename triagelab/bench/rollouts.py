@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pandas as pd
 from tqdm import tqdm
@@ -19,8 +19,9 @@ from logtriage.policies.policy import BATCH, Played, Policy
 from logtriage.world.tasks import BENCHMARK_VERSION, Task
 
 EPISODES = 200  # incidents of each task, unless asked otherwise
+TUNING_INDEX = 3_600_000  # in `train`: settings are chosen on incidents from here on
 ERROR = "error"  # what closed an episode that could not be played to its end
-HOPELESS = 10  # no further episode is begun after this many errors in a row
+MAX_CONSECUTIVE_ERRORS = 10  # no further episode is begun after so many
 
 # Identifies an episode of a policy and split: task, index of the incident, attempt.
 Key = tuple[str, int, int]
@@ -75,14 +76,6 @@ class Result(NamedTuple):
 Judge = Callable[[Result], dict[str, Any]]
 
 
-class Store(Protocol):
-    """Keeps episodes as they end; `rows` are those that have a score, by policy and `Key`."""
-
-    rows: dict[tuple[str, Key], dict[str, Any]]
-
-    def add(self, result: Result) -> None: ...
-
-
 def result_row(played: Played, policy: str, attempt: int = 0) -> dict[str, Any]:
     """The row of an episode that is closed, or that ended in an error and has no score."""
     episode, error, tokens = played.episode, played.error, played.tokens
@@ -130,14 +123,14 @@ def rollout_each(
             batch that takes as long as the longest so far would end too late.
 
     Raises:
-        ConnectionError: after `HOPELESS` errors in a row, once the episodes under way have ended.
+        ConnectionError: after `MAX_CONSECUTIVE_ERRORS`, once the episodes under way have ended.
     """
     errors, longest = 0, 0.0
     part = max(1, plan.episodes) if deadline == math.inf else batch
 
     def opened(task: str | Task, name: str, first: int, attempt: int) -> Iterator[BaseEpisode]:
         for index in range(first, min(first + part, plan.indices.stop)):
-            if errors >= HOPELESS:
+            if errors >= MAX_CONSECUTIVE_ERRORS:
                 return
             if (name, index, attempt) not in skip:
                 yield open_episode(task, plan.split, index)
@@ -149,17 +142,18 @@ def rollout_each(
             return
         policy.prepare(task, plan.split)
         for attempt in range(plan.attempts):
-            for one in policy.play_each(opened(task, name, first, attempt), batch, attempt):
-                errors = errors + 1 if one.error else 0
-                result = Result(result_row(one, policy.name, attempt), one.episode, one.messages)
+            for played in policy.play_each(opened(task, name, first, attempt), batch, attempt):
+                errors = errors + 1 if played.error else 0
+                row = result_row(played, policy.name, attempt)
+                result = Result(row, played.episode, played.messages)
                 if judge is not None:
-                    result.row.update(judge(result))
+                    row.update(judge(result))
                 yield result
-                if one.error:
-                    one.episode.leave()
-            if errors >= HOPELESS:
+                if played.error:
+                    played.episode.leave()
+            if errors >= MAX_CONSECUTIVE_ERRORS:
                 raise ConnectionError(
-                    f"{policy.name}: {errors} errors in a row, the last one: {one.error}"
+                    f"{policy.name}: {errors} errors in a row, the last one: {played.error}"
                 )
         longest = max(longest, time.perf_counter() - began)
 

@@ -69,19 +69,20 @@ class Gpu(NamedTuple):
     """An NVIDIA GPU."""
 
     name: str
-    memory_gb: float
+    memory_gb: float | None  # None if the driver does not know, as of memory shared with the CPU
     bf16: bool  # whether it supports bf16
 
     def __str__(self) -> str:
-        return f"{self.name}, {self.memory_gb:.0f} GB{'' if self.bf16 else ', no bf16'}"
+        memory = "" if self.memory_gb is None else f", {self.memory_gb:.0f} GB"
+        return f"{self.name}{memory}{'' if self.bf16 else ', no bf16'}"
 
 
 def find_gpu() -> Gpu | None:
     """The first NVIDIA GPU that the driver knows, or None. torch is not asked, since it would take
-    some of the memory that the training process needs.
+    some of the memory that the training process needs. What the driver calls "[N/A]" is unknown.
     """
-    asked = "--query-gpu=name,memory.total,compute_cap"
-    command = ["nvidia-smi", asked, "--format=csv,noheader,nounits"]
+    query = "--query-gpu=name,memory.total,compute_cap"
+    command = ["nvidia-smi", query, "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True)
     except OSError:
@@ -89,7 +90,9 @@ def find_gpu() -> Gpu | None:
     if answer.returncode or not answer.stdout:
         return None
     name, mebibytes, capability = answer.stdout.splitlines()[0].split(", ")
-    return Gpu(name, float(mebibytes) * 2**20 / 1e9, float(capability) >= BF16_CAPABILITY)
+    memory_gb = float(mebibytes) * 2**20 / 1e9 if mebibytes.isdigit() else None
+    known = capability[:1].isdigit()
+    return Gpu(name, memory_gb, known and float(capability) >= BF16_CAPABILITY)
 
 
 def out_of_memory(error: Exception) -> bool:
@@ -98,7 +101,9 @@ def out_of_memory(error: Exception) -> bool:
 
 
 def dying_with_this() -> Callable[[], None] | None:
-    """A `preexec_fn` that lets a child die with this process and free GPU and folder (on Linux)."""
+    """A `preexec_fn` that kills the child when the parent exits (on Linux), so GPU and folder are
+    free.
+    """
     parent = os.getpid()
 
     def die_with_parent() -> None:
@@ -163,13 +168,13 @@ def step_of(checkpoint: str | Path) -> int:
 
 def last_checkpoint(folder: Path) -> Path | None:
     """The newest complete checkpoint of a run, or None."""
-    found = [path for path in folder.glob("checkpoint-*") if is_whole(path)]
-    return max(found, key=step_of, default=None)
+    whole = [path for path in folder.glob("checkpoint-*") if is_whole(path)]
+    return max(whole, key=step_of, default=None)
 
 
-def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     """Names of the settings in which two runs differ."""
-    return sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+    return sorted(key for key in {*first, *second} if first.get(key) != second.get(key))
 
 
 def record_of(folder: str | Path) -> dict[str, Any]:

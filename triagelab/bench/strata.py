@@ -104,15 +104,15 @@ def _sides(frames: Sequence[pd.DataFrame]) -> list[list[pd.DataFrame]]:
     """The rows of `base` and those of `trained`, with their truth: one frame per seed for each,
     with the same incidents in the same order. `ValueError` if incidents or versions differ.
     """
-    own = [[one[one["policy"] == name] for one in frames] for name in ("base", "trained")]
-    if len({version for side in own for one in side for version in one["benchmark"]}) > 1:
+    own = [[frame[frame["policy"] == name] for frame in frames] for name in ("base", "trained")]
+    if len({version for side in own for frame in side for version in frame["benchmark"]}) > 1:
         raise ValueError("results of two versions of the benchmark do not compare; play again")
     first = own[0][0]
     truth = with_truth(first)[[*KEYS, *TRUTH]]
     for frame in (*own[0], *own[1]):
         matched(first, frame)
     return [
-        [truth.merge(one.drop(columns=[*TRUTH], errors="ignore"), on=KEYS) for one in side]
+        [truth.merge(frame.drop(columns=[*TRUTH], errors="ignore"), on=KEYS) for frame in side]
         for side in own
     ]
 
@@ -134,7 +134,7 @@ def stratum_changes(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     sides, rows = _sides(frames), []
     truth = sides[0][0]
     values = {
-        name: [np.stack([values_in(one, name) for one in side]) for side in sides]
+        name: [np.stack([values_in(frame, name) for frame in side]) for side in sides]
         for name in STRATA
     }
     for task, (name, stratum) in product(truth["task"].unique(), STRATA.items()):

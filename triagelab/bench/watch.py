@@ -34,7 +34,7 @@ def watch(
     incident = episodes[0].incident
     screen.rule(f"{task.replace('_', ' ')}, incident {index} of {split}")
     screen.print(call_graph_line(incident.topology), style="dim")
-    screen.print(_shown(episodes[0].opening))
+    screen.print(_lines_of(episodes[0].opening))
     for policy, episode in zip(policies, episodes, strict=True):
         policy.play([episode])
     rows: list[list[Group | Text]] = [[Text(name, style="bold underline") for name in names]]
@@ -52,18 +52,18 @@ def watch(
 
 
 def _step(step: Step) -> Group:
-    """The action of a step, and what was shown after it."""
-    action, shown = step
-    done = f"{action.type} {action.value}" if action else f"invalid: {shown.error}"
-    return Group(Text(f"{shown.step:>2}  {done}", style="bold cyan"), _shown(shown))
+    """The action of a step, and the observation after it."""
+    action, after = step
+    done = f"{action.type} {action.value}" if action else f"invalid: {after.error}"
+    return Group(Text(f"{after.step:>2}  {done}", style="bold cyan"), _lines_of(after))
 
 
-def _shown(shown: Observation) -> Padding:
+def _lines_of(observation: Observation) -> Padding:
     """Alerts, metrics and log lines, coloured by their level."""
-    lines = [Text(metric.text, style="dim") for metric in shown.metrics or ()]
-    lines += [Text(line, style=STYLES.get(level, "dim")) for level, line in by_level(shown)]
-    if shown.alerts is not None:
-        alerts = "; ".join(alert.text for alert in shown.alerts)
+    lines = [Text(metric.text, style="dim") for metric in observation.metrics or ()]
+    lines += [Text(line, style=STYLES.get(level, "dim")) for level, line in by_level(observation)]
+    if observation.alerts is not None:
+        alerts = "; ".join(alert.text for alert in observation.alerts)
         lines.insert(0, Text(f"alerts: {alerts or 'none'}", style="red" if alerts else "green"))
     return Padding(Group(*lines), (0, 0, 0, INDENT))
 
@@ -74,9 +74,9 @@ def _verdict(episode: Episode) -> Group:
     lines = [Text()]
     for part in score_parts(score, episode.record, episode.incident):
         wrong = part.value < 1.0 and part.name != "speed"
-        told = f"{part.answer} (it was: {part.truth})" if wrong else part.answer
+        answer = f"{part.answer} (it was: {part.truth})" if wrong else part.answer
         lines.append(
-            Text(f"{part.name.replace('_', ' ')}: {told}", style="red" if wrong else "green")
+            Text(f"{part.name.replace('_', ' ')}: {answer}", style="red" if wrong else "green")
         )
     gate = closed_gate(score, episode.record)
     return Group(*lines, Text(f"score: {score.total:.2f}", style="bold"), Text(gate, style="red"))

@@ -17,8 +17,8 @@ from pathlib import Path
 import pandas as pd
 from huggingface_hub import get_token
 
+from ..bench.run_evaluation import count_incidents, incidents_played
 from ..bench.runs import dying_with_this, find_gpu, last_step, settings_of
-from .experiment import incidents_played, incidents_told
 
 PROFILES = {"cpu": "novice", "t4": "recommended"}  # to their presets; `auto` looks for a GPU
 DRIVE = Path("/content/drive/MyDrive")
@@ -142,4 +142,5 @@ class Budget:
 def outcome(run: Path, evaluation: pd.DataFrame) -> str:
     """A sentence on how many steps and incidents a run's results are based on."""
     last, steps = last_step(run)["step"], settings_of(run)["steps"]
-    return f"After {last} of {steps} steps, on {incidents_told(evaluation)} incidents of each task."
+    count = count_incidents(evaluation)
+    return f"After {last} of {steps} steps, on {count} incidents of each task."

@@ -23,11 +23,12 @@ from logtriage.play.tools import tool_schemas
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
+from ..bench.rollouts import TUNING_INDEX
 from ..bench.runs import environment_record, locked, write_text
 from ..language_models.language_models import LanguageModelPolicy
 from .grpo import load_to_train
 from .settings import PRESETS, TrainingConfig
-from .sft_tasks import TUNING_INDEX, expert_episode, novice_episode, sft_task
+from .sft_tasks import expert_episode, novice_episode, sft_task
 from .supervised import Example, encode
 
 RATE = 1e-3  # of AdamW; as usual for adapters of this rank, which see few examples

@@ -17,12 +17,12 @@ from huggingface_hub import HfApi, get_token
 from logtriage import REPOSITORY, __version__
 from logtriage.drawing import read_template
 
+from ..bench import run_evaluation
 from ..bench.runs import last_step, record_of, settings_of
 from ..bench.score_tables import markdown, summarise, summary_table
 from ..bench.strata import describe_falls, stratum_changes
 from ..language_models.loading import WHOLE, resolve_model, weights_digest
 from ..language_models.smollm2 import SMOLLM2
-from . import experiment
 
 # Copied from `model/`; its other files say where it was trained, or are TRL's.
 MODEL = (
@@ -97,7 +97,7 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
     model, folder = run / "model", run / "hub"
     if not model.is_dir() or not (run / "config.json").exists():
         raise ValueError(f"{run} is no finished run, with config.json and model/; train it first")
-    experiment.refuse_production(run)
+    run_evaluation.refuse_production(run)
     base, adapter = _base_of(run), (model / "adapter_config.json").exists()
     if merged and not adapter:
         raise ValueError(f"{run} has no adapter: all weights were trained; leave out --merged")
@@ -133,7 +133,7 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
         last=last_step(run),
         results=results,
         figures=sorted(path.name for path in folder.glob("*.png")),
-        command=f"evaluate-run runs/{run.resolve().parent.name}/{run.name}",
+        command=f"evaluate --run runs/{run.resolve().parent.name}/{run.name}",
         repository=REPOSITORY,
         version=__version__,
     )
@@ -177,7 +177,7 @@ def _results(run: Path) -> dict[str, Any]:
             " or move the file away"
         )
     split = evaluation["split"].iloc[0]  # there may be others, too
-    evaluation = experiment.same_incidents(evaluation[evaluation["split"] == split])
+    evaluation = run_evaluation.same_incidents(evaluation[evaluation["split"] == split])
     table = summary_table(summarise([evaluation]))
     changes = stratum_changes([evaluation])
     return {

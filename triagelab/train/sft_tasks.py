@@ -33,7 +33,6 @@ from ..reference.belief import BeliefPolicy
 
 # Slices of `train`, far from GRPO's: `TrainingConfig` refuses to reach the first of them.
 SFT_TASK_INDEX, NOVICE_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
-TUNING_INDEX = 3_600_000  # incidents on which settings are chosen
 EXPERT_INDEX = 4_000_000
 # Shares of the incidents' tasks among reading tasks, and among imitated episodes.
 READING_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}

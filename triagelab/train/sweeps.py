@@ -287,7 +287,7 @@ def _client(workers: int | None, scheduler: str) -> Client:
 
 def summarise_sweep(sweep: Sweep) -> list[Path]:
     """Write a finished sweep's summary, if held-out incidents were played; return its files."""
-    from ..bench.score_tables import gather, score  # slow to import
+    from ..bench.sweep_tables import gather, score  # slow to import
 
     if not any((point.folder / "evaluation.parquet").exists() for point in sweep.points):
         return []
@@ -314,7 +314,7 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
 def draw_sweep(folder: Path) -> list[Path]:
     """Draw a sweep's figure from the tables in the folder."""
     from ..bench.plots import plot_sweep_seeds
-    from ..bench.score_tables import read_sweep
+    from ..bench.sweep_tables import read_sweep
 
     record, frame = read_sweep(folder)
     plot_sweep_seeds(frame, against=record["against"]).save(folder / "seeds.png")

@@ -184,31 +184,6 @@ def _setting(words: str) -> tuple[str, Any]:
         return name, value
 
 
-@app.command("evaluate-run")
-@errors_in_a_line()
-def evaluate_run_command(
-    run: Annotated[Path, Argument(help="The run's folder.")],
-    episodes: Annotated[int, Option(min=2, help="Incidents of each task.")] = 200,
-    batch: Annotated[int, Option(min=1, help="Incidents played at once.")] = 100,
-    hours: Hours = math.inf,
-) -> None:
-    """Play a run's model on held-out incidents of `test`, before training and after its end."""
-    from ..bench.score_tables import score_table, summary_table
-    from .experiment import evaluate_run, refuse_production, summarise_run
-
-    refuse_production(run)
-    frame = evaluate_run(run, episodes, batch=batch, hours=hours)
-    if (frame["policy"] == "trained").any():
-        rows = summarise_run(run, frame)
-        typer.echo(summary_table(rows).to_string(index=False))
-    else:
-        typer.echo(score_table(frame).to_string(index=False))
-        typer.echo("nothing of the trained model: training has not ended, or the hours were over")
-    counts = frame.groupby("task", sort=False)["index"].nunique()
-    played = ", ".join(f"{count} of {task}" for task, count in counts.items())
-    typer.echo(f"held-out incidents: {played}; the episodes are in {run}/evaluation.parquet")
-
-
 @app.command("publish-model")
 @errors_in_a_line()
 def publish_model_command(

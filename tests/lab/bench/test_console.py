@@ -5,14 +5,11 @@ from html import escape, unescape
 import pytest
 from real_secrets import secrets
 
-from logtriage import catalogue
-from logtriage.play.episode import Episode
 from logtriage.world.call_graph import Service
 from logtriage.world.incidents import sample_incident
-from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology
+from logtriage.world.topology import Topology
 from triagelab.bench.console import Console
 from triagelab.real.cases import load_source
-from triagelab.real.real_episode import RealEpisode
 
 WHERE = ("cascading_failure", "test", 7)
 
@@ -65,16 +62,6 @@ def test_the_end_shows_the_score_and_disables_the_button(screen):
     assert screen.view.value == end and screen.console.episode.record.steps == 5
 
 
-def test_another_incident_is_opened_with_its_own_call_graph(screen):
-    screen.press("resolve")
-    screen.task.value, screen.split.value, screen.index.value = "single_crash", "unseen_topology", 3
-    screen.kind.value = "identify_root_cause"
-    screen.open.click()
-    incident = sample_incident("single_crash", "unseen_topology", 3)
-    assert screen.value.options == incident.topology.names and not screen.act.disabled
-    assert "step 0 of" in screen.view.value and incident.topology.names[-1] in screen.view.value
-
-
 def test_incidents_are_played_on_a_call_graph_of_ones_own():
     front, store = Service("front", "edge", calls=("store",)), Service("store", "database")
     topology = Topology((front, store))
@@ -84,15 +71,6 @@ def test_incidents_are_played_on_a_call_graph_of_ones_own():
     screen.open.click()
     screen.kind.value = "identify_root_cause"
     assert screen.value.options == ("front", "store") and screen.view.value.count("<rect") == 2
-
-
-def test_both_kinds_open():
-    assert isinstance(catalogue.open_incident("single_crash", "test", 3), Episode)
-    assert isinstance(catalogue.open_incident("real", "petshop", 3), RealEpisode)
-    with pytest.raises(ValueError, match="call graphs of their own; leave out the topology"):
-        catalogue.open_incident("real", "petshop", 3, DEFAULT_TOPOLOGY)
-    with pytest.raises(ValueError, match="choose one of petshop, nezha"):
-        catalogue.open_incident("real", "test", 3)
 
 
 def test_a_real_incident_is_played_and_its_end_shows_the_truth_and_the_guesses():
@@ -105,10 +83,10 @@ def test_a_real_incident_is_played_and_its_end_shows_the_truth_and_the_guesses()
     screen.press("request_more_logs", case.truth.root)
     screen.press("identify_root_cause", other)
     screen.press("identify_root_cause", case.truth.root)
-    shown = unescape(screen.view.value)
-    assert not [one for one in secrets(case) if one in shown]
+    html = unescape(screen.view.value)
+    assert not [secret for secret in secrets(case) if secret in html]
     screen.press("resolve")
-    shown = unescape(screen.view.value)
-    assert "score 0.00" in shown and "in 3 guesses" in shown and screen.act.disabled
-    assert case.truth.fault.replace("_", " ") in shown
-    assert f"<td>{other}</td>" in shown and f"<td>{other}, {case.truth.root}</td>" in shown
+    html = unescape(screen.view.value)
+    assert "score 0.00" in html and "in 3 guesses" in html and screen.act.disabled
+    assert case.truth.fault.replace("_", " ") in html
+    assert f"<td>{other}</td>" in html and f"<td>{other}, {case.truth.root}</td>" in html

@@ -44,17 +44,17 @@ def test_evaluate_says_what_a_server_cannot_do(url, tmp_path, shop):
     assert "tells no answers" in refusal("evaluate", "--policy", "oracle", "--env-url", url)
     few = ("evaluate", "--policy", "trace", "--episodes", 2)
     nowhere = f"http://127.0.0.1:{free_port()}"
-    told = refusal(*few, "--env-url", nowhere)
-    assert nowhere in told and "python -m logtriage serve" in told
+    message = refusal(*few, "--env-url", nowhere)
+    assert nowhere in message and "python -m logtriage serve" in message
     path = tmp_path / "graph.yaml"
     path.write_text("services:\n- {name: web, kind: cloud}\n")
     assert f"{path}: unknown kind 'cloud'" in refusal(*few, "--topology", path)
     path.write_text(
         "services: [{name: web, kind: edge, calls: [db]}, {name: db, kind: database}]\n"
     )
-    told = refusal(*few, "--topology", path, "--env-url", shop)
-    assert "start it with `serve --topology`" in told
-    told = refusal(*few, "--topology", path, "--split", "unseen_topology")
-    assert "draws its own call graphs" in told
+    message = refusal(*few, "--topology", path, "--env-url", shop)
+    assert "start it with `serve --topology`" in message
+    message = refusal(*few, "--topology", path, "--split", "unseen_topology")
+    assert "draws its own call graphs" in message
     path.write_text("services: [{name: web, kind: edge}]\n")
     assert "needs a service that others wait for" in refusal(*few, "--topology", path)

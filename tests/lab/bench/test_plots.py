@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from made_up_sweeps import make_points
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
@@ -16,16 +14,13 @@ from matplotlib.transforms import Bbox
 
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
-from triagelab.bench import plots
-from triagelab.bench.intervals import mean_interval, two_way_mean
-from triagelab.bench.plots import INK, POLICY_COLOURS, WIDTH, spread
-from triagelab.bench.score_tables import gather, scores_of
-from triagelab.bench.strata import label as label_of
-from triagelab.bench.strata import stratum_changes
+from triagelab.bench import incident_plots, plots
+from triagelab.bench.intervals import mean_interval
+from triagelab.bench.plots import POLICY_COLOURS, WIDTH
+from triagelab.bench.sweep_tables import gather
 
 RESULTS = Path(__file__).parents[3] / "results"
 BENCHMARK, RUN = RESULTS / "benchmark", RESULTS / "novice" / "seed-1"
-TRAINED = POLICY_COLOURS["trained"]
 SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}
 
 
@@ -62,11 +57,8 @@ def figures(frame, runs, sweep):
         "learning": plots.plot_learning(training[0]),
         "checkpoints, three seeds": plots.plot_checkpoints(*runs),
         "gain": plots.plot_gain(training[:1], evaluations[:1]),
-        "gain, three seeds": plots.plot_gain(training, evaluations),
-        "strata": plots.plot_strata(evaluations[:1]),
         "strata, three seeds": plots.plot_strata(worse),
         "sweep seeds": plots.plot_sweep_seeds(sweep, "recipe"),
-        "rows alone": plots.plot_sweep_seeds(sweep),
     }
     for figure in drawn.values():
         figure.draw_without_rendering()
@@ -76,13 +68,15 @@ def figures(frame, runs, sweep):
 def texts(figure):
     """All text that is drawn: tick labels beyond the ends of their axis are not."""
     beyond = set()
-    for axis in (one for ax in figure.axes for one in (ax.xaxis, ax.yaxis)):
+    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
         low, high = sorted(axis.get_view_interval())
         ticks = (*axis.get_major_ticks(), *axis.get_minor_ticks())
         away = [tick for tick in ticks if not (axis.axes.axison and low <= tick.get_loc() <= high)]
         beyond |= {label for tick in away for label in (tick.label1, tick.label2)}
-    found = (one for one in figure.findobj(Text) if one.get_visible() and one.get_text().strip())
-    return [one for one in found if one not in beyond]
+    drawn = (
+        text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()
+    )
+    return [text for text in drawn if text not in beyond]
 
 
 def core(text):
@@ -111,18 +105,8 @@ def test_no_text_lies_on_another_or_leaves_the_figure(figures):
             boxes.append((text.get_text(), box))
             inside = page.x0 <= box.x0 and box.x1 <= page.x1
             assert inside and page.y0 <= box.y0 and box.y1 <= page.y1, (name, text.get_text())
-        for (one, box), (other, second) in combinations(boxes, 2):
-            assert not box.overlaps(second), (name, one, other)
-
-
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=9), st.floats(0.01, 2.0))
-def test_spread_keeps_the_order_and_the_distance(values, gap):
-    moved = spread(values, gap)
-    order = np.argsort(values, kind="stable")
-    assert (np.diff(moved[order]) >= gap - 1e-9).all()
-    if len(values) > 1 and np.diff(np.sort(values)).min() >= gap:
-        assert np.allclose(moved, values)  # nothing moves that has room
-    assert np.mean(moved) == pytest.approx(np.mean(values), abs=1e-6)
+        for (text, box), (other, second) in combinations(boxes, 2):
+            assert not box.overlaps(second), (name, text, other)
 
 
 # -- one incident --------------------------------------------------------------------------------
@@ -130,7 +114,7 @@ def test_spread_keeps_the_order_and_the_distance(values, gap):
 
 def test_an_incident_climbs_from_its_root_and_only_the_right_remedy_heals_it():
     incident = sample_incident("cascading_failure", "train", 0)
-    ax = plots.plot_climb(incident).axes[0]
+    ax = incident_plots.plot_climb(incident).axes[0]
     names = [label.get_text() for label in ax.get_yticklabels()]
     (cells,) = ax.collections
     red = np.asarray(cells.get_array()).reshape(len(names), -1)
@@ -138,9 +122,10 @@ def test_an_incident_climbs_from_its_root_and_only_the_right_remedy_heals_it():
     first = red[:, red.any(axis=0)][:, 0]
     assert [name for name, shade in zip(names, first, strict=True) if shade] == [incident.root]
     nothing, symptom, root = (
-        line.get_ydata()[-1] for line in plots.plot_healing(incident).axes[0].get_lines()[:3]
+        line.get_ydata()[-1]
+        for line in incident_plots.plot_healing(incident).axes[0].get_lines()[:3]
     )
-    assert "a symptom" in shown_text(plots.plot_healing(incident))
+    assert "a symptom" in shown_text(incident_plots.plot_healing(incident))
     assert root < 1.0 < symptom and nothing == pytest.approx(symptom, rel=0.2)
 
 
@@ -174,53 +159,4 @@ def test_gain_is_the_published_summary_and_says_how_it_was_played(figures, runs)
         assert bar.get_xdata()[0] == pytest.approx(cell["trace"])
 
 
-def test_checkpoints_start_at_the_base(figures, runs):
-    _, checkpoints, evaluations = (tables[0] for tables in runs)
-    same = evaluations[evaluations["index"].isin(set(checkpoints["index"]))]
-    base = same[(same["policy"] == "base") & (same["task"] == "cascading_failure")]["score"].mean()
-    lines = lines_of(figures["checkpoints, three seeds"].axes[1], TRAINED)
-    line = max(lines, key=lambda one: one.get_linewidth())
-    assert (line.get_xdata()[0], line.get_ydata()[0]) == (0.0, pytest.approx(base))
-    assert len(line.get_xdata()) == 1 + checkpoints["step"].nunique()
-
-
-def fell(name, changes):
-    return name in changes and changes[name].fell
-
-
-def test_strata_mark_what_got_worse_and_count_incidents(figures, runs):
-    changes = stratum_changes(runs[2][:1])
-    names = [one.get_text() for one in figures["strata"].axes[0].get_yticklabels()]
-    assert "real faults detected" in names and "real faults dismissed" in names
-    for ax, task in zip(figures["strata"].axes, TASKS, strict=True):
-        own = changes[changes["task"] == task].itertuples()
-        own = {label_of(row.stratum, row.group): row for row in own}
-        joined = [line for line in ax.lines if len(line.get_xdata()) == 2]
-        said = {(names[one.get_position()[1]], one.get_text()) for one in ax.texts}
-        counts = {name: str(own[name].incidents) if name in own else "none" for name in names}
-        assert said == {*counts.items()} | {(name, "worse") for name in names if fell(name, own)}
-        for line in joined:
-            row = own[names[int(line.get_ydata()[0])]]
-            assert tuple(line.get_xdata()) == pytest.approx((row.base, row.trained))
-            assert (to_hex(line.get_color()) == INK) == row.fell, task
-
-
 # -- sweeps --------------------------------------------------------------------------------------
-
-
-def test_every_seed_is_a_dot_and_the_axis_is_whole(figures, sweep):
-    for at, ax in enumerate(figures["sweep seeds"].axes):
-        low, high = ax.get_xlim()
-        assert low <= 0.0 and high >= 1.0  # a cropped axis makes small differences look large
-        for y, row in enumerate(SKILLS):
-            scores = scores_of(sweep, row)[at]
-            seeds, interval, dot = (
-                line for line in lines_of(ax, TRAINED) if set(line.get_ydata()) == {y}
-            )
-            assert list(seeds.get_xdata()) == pytest.approx(list(scores.mean(axis=1)))
-            cell = two_way_mean([scores])
-            assert list(interval.get_xdata()) == [cell.low, cell.high]
-            assert list(dot.get_xdata()) == [cell.mean]
-        (upright,) = lines_of(ax, INK)
-        assert upright.get_xdata()[0] == pytest.approx(scores_of(sweep, "recipe")[at].mean())
-    assert not lines_of(figures["rows alone"].axes[0], INK)

@@ -10,9 +10,9 @@ def test_two_policies_play_one_incident_side_by_side():
     assert "bad deploy at notification-service" in done.output
     assert done.output.count("score: ") == 2
     assert "(it was: " in done.output  # `loudest` blames the edge, in red
-    for arguments, told in (
+    for arguments, message in (
         (("nobody",), "no such folder"),
         (("trace", "--task", "crash"), "unknown task"),
         (("trace", "--split", "tests"), "unknown split"),
     ):
-        assert told in refusal("watch", *arguments)
+        assert message in refusal("watch", *arguments)

@@ -3,30 +3,29 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from logtriage.play.episode import Episode, final_score
 from triagelab.bench.registry import named
 
-RESULTS = Path(__file__).parents[3] / "results"
-ENTRY = json.loads((RESULTS / "leaderboard" / "novice-grpo.json").read_text())
+RUN = Path(__file__).parents[3] / "results" / "novice" / "seed-1"
 
 
-def test_its_weights_are_those_of_the_results():
-    (settings,) = ENTRY["settings"]["policies"].values()
-    assert named("agent").settings == settings
-    run = json.loads((RESULTS / "novice" / "seed-1" / "config.json").read_text())
-    assert named("base").settings["weights"] == run["settings"]["weights"]
+@pytest.mark.parametrize("name, policy", [("agent", "trained"), ("base", "base")])
+def test_its_weights_are_those_of_the_results(name, policy):
+    weights = json.loads((RUN / "transcripts.json").read_text())["weights"]
+    assert named(name).settings["weights"] == weights[policy]
 
 
 @pytest.mark.parametrize("task", ["single_crash", "cascading_failure", "silent_degradation"])
 def test_it_plays_what_is_published(task):
-    published = [row for row in ENTRY["episodes"] if row[0] == task][:4]
-    episodes = [Episode.open(task, "test", row[1]) for row in published]
+    frame = pd.read_parquet(RUN / "evaluation.parquet")
+    frame = frame[(frame["policy"] == "trained") & (frame["task"] == task) & (frame["index"] < 4)]
+    episodes = [Episode.open(task, "test", index) for index in frame["index"]]
     named("agent").make(0).play(episodes)
-    for row, episode in zip(published, episodes, strict=True):
-        done = ", ".join(
-            f"{step.action.type} {step.action.value}".strip() for step in episode.history
-        )
-        assert done == row[-1]
-        assert final_score(episode).total == pytest.approx(row[3], abs=1e-9)
+    for row, episode in zip(frame.itertuples(), episodes, strict=True):
+        record = episode.record
+        assert (record.steps, record.closed_by) == (row.steps, row.closed_by)
+        assert " ".join(dict.fromkeys(record.root_causes)) == row.blamed
+        assert final_score(episode).total == pytest.approx(row.score, abs=1e-9)

@@ -17,6 +17,7 @@ from logtriage.play.conversation import NATIVE, opening_messages
 from logtriage.play.episode import Episode
 from logtriage.play.tools import tool_schemas
 from triagelab.bench.registry import in_memory
+from triagelab.bench.run_evaluation import before_and_after
 from triagelab.language_models import smollm2
 from triagelab.language_models.loading import (
     is_qwen,
@@ -27,7 +28,6 @@ from triagelab.language_models.loading import (
     resolve_model,
     weights_digest,
 )
-from triagelab.train.experiment import before_and_after
 from triagelab.train.grpo import train
 from triagelab.train.publication import write_model
 from triagelab.train.settings import make_config

@@ -1,6 +1,6 @@
 """The posterior against the simulator: states, prior, likelihoods, calibration."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 from random import Random
 
 import numpy as np
@@ -16,7 +16,6 @@ from logtriage.world.tasks import SEVERITIES, TASKS
 from logtriage.world.telemetry import LINE_KINDS, Telemetry, one_digit, two_digits
 from logtriage.world.topology import DEFAULT_TOPOLOGY, random_topology
 from logtriage.world.wording import Reading, read_line
-from triagelab.bench.evaluation import opening_beliefs
 from triagelab.bench.intervals import calibration_error
 from triagelab.reference.posterior import Posterior, printed_between
 from triagelab.reference.prior import prior_of, simulate
@@ -159,8 +158,15 @@ def test_the_readings_of_a_service_sum_to_one():
 
 
 def test_before_anything_is_asked_it_is_as_right_as_it_thinks():
-    openings = pd.concat([opening_beliefs(task, 60) for task in TASKS])
-    assert calibration_error(openings["confidence"], openings["correct"]) <= 0.05
+    confidence, correct = [], []
+    for task, index in product(TASKS, range(60)):
+        episode = Episode(sample_incident(task, "test", index))
+        belief = Posterior(prior_of(DEFAULT_TOPOLOGY, TASKS[task], "test"))
+        belief.see(episode.opening, None)
+        best = int(belief.roots().argmax())
+        confidence.append(min(1.0, belief.roots()[best]))
+        correct.append((*NAMES, None)[best] == episode.incident.root)
+    assert calibration_error(pd.Series(confidence), pd.Series(correct)) <= 0.05
 
 
 def answered(*lines):

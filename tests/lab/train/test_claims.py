@@ -2,7 +2,7 @@
 
 import pytest
 
-from triagelab.train.experiment import evaluate_run, summarise_run
+from triagelab.bench.run_evaluation import evaluate_run, summarise_run
 from triagelab.train.grpo import train
 from triagelab.train.settings import make_config
 

@@ -8,11 +8,15 @@ import pytest
 from logtriage.play.conversation import TEXT
 from logtriage.registry import make_policy
 from logtriage.world.tasks import TASKS
-from triagelab.bench import registry
+from triagelab.bench import registry, run_evaluation
+from triagelab.bench.evaluation import evaluate
 from triagelab.bench.registry import Player, in_memory, scripted
+from triagelab.bench.rollouts import Plan
+from triagelab.bench.run_evaluation import evaluate_run, incidents_played, summarise_run
+from triagelab.bench.runs import locked
 from triagelab.language_models.loading import SHIPPED
 from triagelab.train import experiment
-from triagelab.train.experiment import base_for, evaluate_run, incidents_played, summarise_run
+from triagelab.train.experiment import base_for
 from triagelab.train.grpo import run_settings
 from triagelab.train.settings import make_config
 
@@ -27,22 +31,22 @@ def run(tmp_path, monkeypatch):
     def player(policy, name, **settings):
         def make(begun):
             made.append(name)
-            slow_policy = make_policy(policy)
-            slow_policy.name, play_each = name, slow_policy.play_each
+            script = make_policy(policy)
+            script.name, play_each = name, script.play_each
 
             def timed(*given):
                 yield from play_each(*given)
                 batches.append(name)
 
-            slow_policy.play_each = timed
-            return slow_policy
+            script.play_each = timed
+            return script
 
         return Player(name, {"weights": policy, **settings}, make)
 
     models = {"base": player("loudest", "base"), "trained": player("trace", "trained")}
-    monkeypatch.setattr(experiment, "before_and_after", lambda run: models)
+    monkeypatch.setattr(run_evaluation, "before_and_after", lambda run: models)
     clock = SimpleNamespace(perf_counter=lambda: 900.0 * len(batches))
-    monkeypatch.setattr(experiment, "time", clock)
+    monkeypatch.setattr(run_evaluation, "time", clock)
     monkeypatch.setattr("triagelab.bench.rollouts.time", clock)
     monkeypatch.setattr("triagelab.bench.evaluation.time", clock)
 
@@ -77,9 +81,9 @@ def test_what_was_played_is_not_played_again(run):
 
 def test_a_script_that_goes_on_plays_its_random_numbers_from_the_beginning(run):
     run.models.clear()
-    names, plan = ("novice", "random"), experiment.Plan([*TASKS], "test", 6)
+    names, plan = ("novice", "random"), Plan([*TASKS], "test", 6)
     run.play(3, references=names)
-    whole = [experiment.evaluate([scripted(name)], plan).frame["score"] for name in names]
+    whole = [evaluate([scripted(name)], plan).frame["score"] for name in names]
     assert run.play(6, references=names)["score"].to_list() == pd.concat(whole).to_list()
 
 
@@ -107,20 +111,27 @@ def test_models_share_the_hours(run):
 
 
 def test_a_killed_evaluation_keeps_its_batches(run, monkeypatch):
-    write, frames = experiment.Kept.write, []
+    to_parquet, frames = pd.DataFrame.to_parquet, []
 
-    def writes(self):
-        write(self)
-        frames.append(kept(run))
-        if len(frames) == 3:
+    def written(frame, *given, **options):
+        to_parquet(frame, *given, **options)
+        frames.append(frame)
+        if len(frames) == 4:  # the fourth is on disk, but not in its place
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(experiment.Kept, "write", writes)
+    monkeypatch.setattr(pd.DataFrame, "to_parquet", written)
     with pytest.raises(KeyboardInterrupt):
         run.play(4, batch=2, hours=9.0)
-    assert [len(frame) for frame in frames] == [2, 4, 6]
+    assert [len(frame) for frame in frames] == [2, 4, 6, 8]
     monkeypatch.undo()
     assert kept(run).groupby(["policy", "task"]).size().to_list() == [2] * 3
+
+
+def test_only_one_process_at_a_time_evaluates_a_run(run):
+    # Each would write the whole file, without what the other has played.
+    with locked(run.folder / "evaluation.parquet"), pytest.raises(ValueError, match="at work in"):
+        run.play(2)
+    assert run.made == [] and len(run.play(2)) == 12
 
 
 def test_a_key_knows_the_kind_of_player_precision_prompt_sampling_and_version(monkeypatch):
@@ -156,5 +167,5 @@ def test_a_base_is_shipped_built_or_in_a_folder(tmp_path, monkeypatch):
 
 def test_a_run_from_the_package_s_base_knows_it_by_its_weights(tmp_path):
     named = run_settings(make_config("novice", model="base"), tmp_path)
-    settings = run_settings(make_config("novice", model=str(SHIPPED["base"])), tmp_path)
-    assert named["model"] == "base" and named["weights"] == settings["weights"] != ""
+    by_path = run_settings(make_config("novice", model=str(SHIPPED["base"])), tmp_path)
+    assert named["model"] == "base" and named["weights"] == by_path["weights"] != ""

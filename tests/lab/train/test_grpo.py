@@ -25,18 +25,18 @@ from logtriage.adapters.remote import Server
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
 from triagelab.bench.registry import in_memory
+from triagelab.bench.run_evaluation import (
+    before_and_after,
+    compare_transcripts,
+    evaluate_checkpoints,
+    evaluate_run,
+)
 from triagelab.bench.runs import Gpu, last_checkpoint, locked, settings_of
 from triagelab.bench.score_tables import summarise
 from triagelab.language_models.language_models import RUN_TURN_TOKENS
 from triagelab.language_models.loading import load_language_model, weights_digest
 from triagelab.train import grpo
 from triagelab.train.base_model import build_base
-from triagelab.train.experiment import (
-    before_and_after,
-    compare_transcripts,
-    evaluate_checkpoints,
-    evaluate_run,
-)
 from triagelab.train.grpo import check_route, on_this_machine, train
 from triagelab.train.loop import KeptTrainer
 from triagelab.train.publication import write_model
@@ -307,7 +307,9 @@ def test_production_is_trained_on_by_the_root_cause_alone(loop, tiny_base, tmp_p
     assert "the root cause alone counts" in completion["messages"][0]["content"]
     (metrics,) = lines(tmp_path / "run" / "metrics.jsonl")
     assert "score/production" in metrics
-    assert "play it by `evaluate --task production" in refusal("evaluate-run", tmp_path / "run")
+    assert "play it by `evaluate --task production" in refusal(
+        "evaluate", "--run", tmp_path / "run"
+    )
 
 
 def test_threads_that_wait_sleep():

@@ -18,9 +18,9 @@ from peft import LoraConfig, get_peft_model
 from test_command_line import run as run_command
 
 from logtriage.world.tasks import TASKS
+from triagelab.bench.run_evaluation import evaluate_run
 from triagelab.language_models.loading import load_language_model, weights_digest
 from triagelab.train import publication
-from triagelab.train.experiment import evaluate_run
 from triagelab.train.grpo import train
 from triagelab.train.publication import publish_model, write_model
 from triagelab.train.settings import make_config
@@ -93,7 +93,7 @@ def test_nothing_of_the_machine_is_published_and_a_run_that_was_not_evaluated_sa
         if path.suffix in (".md", ".json", ".jsonl"):
             assert str(run.parents[2]) not in path.read_text(), path.name
     text = (folder / "README.md").read_text()
-    assert "`python -m logtriage evaluate-run runs/novice/seed-0` does that" in text
+    assert "`python -m logtriage evaluate --run runs/novice/seed-0` does that" in text
 
 
 def test_what_got_worse_is_reported_and_results_of_other_weights_are_refused(run):

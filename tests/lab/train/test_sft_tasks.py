@@ -15,6 +15,7 @@ from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import Incident, sample_incident
 from logtriage.world.telemetry import Telemetry
 from logtriage.world.topology import DEFAULT_TOPOLOGY
+from triagelab.bench.rollouts import TUNING_INDEX
 from triagelab.train import sft_tasks
 
 WORLD = {
@@ -86,7 +87,7 @@ def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
     )
     assert list(slices) == sorted(slices) and slices[-1] < sft_tasks.HOLDOUT_INDEX
     # The slice by which recipes are compared is 3,600,000 and on, and the expert's comes after it.
-    assert sft_tasks.HOLDOUT_INDEX < sft_tasks.TUNING_INDEX < sft_tasks.EXPERT_INDEX
+    assert sft_tasks.HOLDOUT_INDEX < TUNING_INDEX < sft_tasks.EXPERT_INDEX
     assert max(number for _, number in sft_tasks.KINDS.values()) <= 10  # incidents of a task
 
 

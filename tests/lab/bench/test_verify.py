@@ -1,9 +1,12 @@
-"""Trajectories played again: what was done is confirmed, what was changed afterwards is found."""
+"""Trajectories verified: what was done is confirmed, what was changed afterwards is found."""
 
 import json
+import re
 from copy import deepcopy
+from pathlib import Path
 
 import pytest
+from helpers import refusal, run
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -15,21 +18,19 @@ from logtriage.play.episode import Episode
 from logtriage.policies.policy import ConversationPolicy
 from logtriage.world.tasks import TASKS
 from triagelab.bench.evaluation import evaluate
+from triagelab.bench.journal import Line, open_journal, read_trajectories
 from triagelab.bench.registry import Player, behind_endpoint, scripted
-from triagelab.bench.replay import (
+from triagelab.bench.rollouts import Plan
+from triagelab.bench.verify import (
     DRIFT,
-    FORGED,
     MATCH,
+    MISMATCH,
     MISSING,
     UNSCORED,
-    Line,
-    Replayed,
-    open_journal,
-    read_trajectories,
-    replay,
-    replay_line,
+    Checked,
+    verify,
+    verify_line,
 )
-from triagelab.bench.rollouts import Plan
 
 COLUMNS = (
     *("score", "severity", "root_cause", "remediation", "escalation", "speed"),
@@ -55,7 +56,7 @@ class Talker(ConversationPolicy):
             return {"role": "assistant", "content": "<tool_call>{broken"}, None
         else:
             calls = [Action("resolve"), Action("resolve")] if self.begun % 3 != 1 else []
-        made = [tool_call(one) for one in calls]
+        made = [tool_call(action) for action in calls]
         return {"role": "assistant", "content": "", **({"tool_calls": made} if made else {})}, None
 
 
@@ -63,7 +64,10 @@ TALKER = Player("talker", {"weights": "none"}, lambda begun: Talker("talker"))
 
 
 def written(path, players, plan):
-    settings = {"split": plan.split, "policies": {one.name: one.settings for one in players}}
+    settings = {
+        "split": plan.split,
+        "policies": {player.name: player.settings for player in players},
+    }
     with open_journal(path, settings) as journal:
         evaluate(players, plan, journal)
     return path
@@ -83,24 +87,24 @@ def line(tmp_path_factory):
     return read_trajectories(path)[1][1]
 
 
-def replayed(line):
+def check(line):
     """What becomes of a line; what has not the shape of one is refused when a file is read."""
     try:
         Line.model_validate(line, strict=True)
     except ValidationError:
-        return Replayed(("", ("", 0, 0)), FORGED, str(line))
-    return replay_line(line, Episode.open, {})
+        return Checked(("", ("", 0, 0)), MISMATCH, str(line))
+    return verify_line(line, Episode.open, {})
 
 
 def rewrite(path, change):
     """Change a file: `change` takes the header and the lines, as they are read."""
     head, *lines = map(json.loads, path.read_text().splitlines())
     change(head, lines)
-    path.write_text("".join(json.dumps(one) + "\n" for one in (head, *lines)))
+    path.write_text("".join(json.dumps(part) + "\n" for part in (head, *lines)))
 
 
 def verdicts(path):
-    return [one.verdict for one in replay(path)]
+    return [checked.verdict for checked in verify(path)]
 
 
 def test_what_was_played_matches(talked, tmp_path):
@@ -110,16 +114,16 @@ def test_what_was_played_matches(talked, tmp_path):
         assert verdicts(path) == [MATCH] * 24
     path = written(tmp_path / "own.jsonl", [scripted("belief")], Plan(["single_crash"], "test", 2))
     assert verdicts(path) == [MATCH] * 2
-    assert all(one["row"]["confidence"] for one in read_trajectories(path)[1])
+    assert all(line["row"]["confidence"] for line in read_trajectories(path)[1])
     # conversations, with all that went wrong in them
     lines = read_trajectories(talked)[1]
     assert verdicts(talked) == [MATCH] * 6
-    assert {one["row"]["closed_by"] for one in lines} == {"timeout", "resolve"}
+    assert {line["row"]["closed_by"] for line in lines} == {"timeout", "resolve"}
     kinds = [step["action"] for step in lines[1]["steps"]]
     assert kinds == ["request_more_logs", "", "escalate", "", "resolve"]
 
 
-def test_a_changed_row_is_forged(line):
+def test_a_changed_row_is_found(line):
     # Written out, so that a column that is left out of what is confirmed is missed.
     for name in COLUMNS:
         changed = deepcopy(line)
@@ -127,13 +131,13 @@ def test_a_changed_row_is_forged(line):
         changed["row"][name] = value + 1e-9 if isinstance(value, float) else {1: 2}.get(value, "0")
         changed["row"] |= {"confidence": 0.5} if name == "confidence" else {}
         changed["row"] |= {"solved": not value} if name == "solved" else {}
-        found = replayed(changed)
-        assert found.verdict == FORGED and name in found.reason
+        checked = check(changed)
+        assert checked.verdict == MISMATCH and name in checked.reason
         changed["row"].pop(name)
-        assert replayed(changed).verdict == FORGED
+        assert check(changed).verdict == MISMATCH
     for field, value in (("index", 0), ("task", "single_crash"), ("split", "train")):
-        assert replayed({**line, "row": {**line["row"], field: value}}).verdict == FORGED
-    drifted = replayed({**line, "row": {**line["row"], "benchmark": "1.0", "score": 1.0}})
+        assert check({**line, "row": {**line["row"], field: value}}).verdict == MISMATCH
+    drifted = check({**line, "row": {**line["row"], "benchmark": "1.0", "score": 1.0}})
     assert drifted.verdict == DRIFT and "1.0" in drifted.reason
 
 
@@ -151,15 +155,15 @@ def changes(line):
             yield {**line, "steps": steps}
 
 
-def test_a_changed_action_is_forged(line, talked):
-    for told in (line, read_trajectories(talked)[1][1]):
-        for changed in changes(told):
-            assert changed["steps"] == told["steps"] or replayed(changed).verdict == FORGED
+def test_a_changed_action_is_found(line, talked):
+    for whole in (line, read_trajectories(talked)[1][1]):
+        for changed in changes(whole):
+            assert changed["steps"] == whole["steps"] or check(changed).verdict == MISMATCH
 
 
-def test_a_changed_opening_or_conversation_is_forged(talked):
+def test_a_changed_opening_or_conversation_is_found(talked):
     line = read_trajectories(talked)[1][1]
-    assert replayed({**line, "opening": line["opening"] + "!"}).verdict == FORGED
+    assert check({**line, "opening": line["opening"] + "!"}).verdict == MISMATCH
     others = [tool_call(Action("identify_root_cause", ("checkout",))), tool_call(Action("resolve"))]
     for at, message in enumerate(line["messages"]):
         if message["role"] == "assistant":  # what it wrote is what was done
@@ -171,12 +175,35 @@ def test_a_changed_opening_or_conversation_is_forged(talked):
         for new in news:
             changed = deepcopy(line)
             changed["messages"][at] |= new
-            assert replayed(changed).verdict == FORGED, (at, new)
+            assert check(changed).verdict == MISMATCH, (at, new)
     longer = {**line, "messages": [*line["messages"], {"role": "assistant", "content": "Done!"}]}
-    assert "after the end" in replayed(longer).reason
+    assert "after the end" in check(longer).reason
     counted = {**line, "row": {**line["row"], "prompt_tokens": 5}}
-    assert replayed(counted).verdict == MATCH
-    assert "left out" in replayed({**counted, "messages": []}).reason
+    assert check(counted).verdict == MATCH
+    assert "left out" in check({**counted, "messages": []}).reason
+
+
+def test_rows_are_written_when_all_are_confirmed(tmp_path):
+    path, rows = tmp_path / "out.jsonl", tmp_path / "row.json"
+    written(path, [scripted("loudest")], Plan(["single_crash"], "test", 3))
+    confirmed = run("verify", path, "--json", rows)
+    assert confirmed.exit_code == 0 and "3 MATCH" in confirmed.stdout, confirmed.output
+    assert [row["index"] for row in json.loads(rows.read_text())] == [0, 1, 2]
+    rewrite(path, lambda head, lines: lines[1]["row"].update(score=0.123))
+    rows.unlink()
+    refused = run("verify", path, "--json", rows)
+    assert refused.exit_code == 1 and "2 MATCH, 1 MISMATCH" in refused.stdout
+    assert "MISMATCH loudest single_crash 1 0: score is" in refused.stdout and not rows.exists()
+    assert len(re.findall(r"loudest +single_crash 0\.\d+ \[", refused.stdout)) == 1  # the mean
+
+
+def test_what_cannot_be_read_is_refused(tmp_path):
+    assert "No such file" in refusal("verify", tmp_path / "gone.jsonl")
+    path, shop = tmp_path / "shop.jsonl", Path(__file__).parents[3] / "examples" / "shop.yaml"
+    played = ("--policy", "trace", "--task", "single_crash", "--episodes", 3, "--topology", shop)
+    assert run("evaluate", *played, "--trajectories", path).exit_code == 0
+    assert "another call graph" in refusal("verify", path)
+    assert "3 MATCH" in run("verify", path, "--topology", shop).stdout
 
 
 def test_a_line_that_was_left_out_is_missing(tmp_path):
@@ -186,15 +213,15 @@ def test_a_line_that_was_left_out_is_missing(tmp_path):
     head, *lines = path.read_text().splitlines(keepends=True)
     for at in (1, len(lines) - 1):  # in the middle, and the last one
         path.write_text("".join([head, *lines[:at], *lines[at + 1 :]]))
-        *others, missing = replay(path)
+        *others, missing = verify(path)
         row = json.loads(lines[at])["row"]
-        assert missing.verdict == MISSING and [one.verdict for one in others] == [MATCH] * 23
+        assert missing.verdict == MISSING and [other.verdict for other in others] == [MATCH] * 23
         assert missing.where == (row["policy"], (row["task"], row["index"], row["attempt"]))
     rewrite(path, lambda head, lines: lines[0]["row"].update(index=10**30))
-    assert verdicts(path) == [FORGED, *[MATCH] * 22]  # and nobody counts up to there
+    assert verdicts(path) == [MISMATCH, *[MATCH] * 22]  # and nobody counts up to there
 
 
-def test_a_file_that_contradicts_itself_is_forged(tmp_path):
+def test_a_file_that_contradicts_itself_is_found(tmp_path):
     plan = Plan(["single_crash"], "test", 2)
     path = written(tmp_path / "out.jsonl", [scripted("trace")], plan)
     whole = path.read_bytes()
@@ -205,18 +232,18 @@ def test_a_file_that_contradicts_itself_is_forged(tmp_path):
         {"policies": {}},
     ):
         rewrite(path, lambda head, lines, change=change: head["settings"].update(change))
-        found = replay(path)
-        assert [one.verdict for one in found] == [FORGED] * 2
-        assert all("the header" in one.reason for one in found)
+        checks = verify(path)
+        assert [checked.verdict for checked in checks] == [MISMATCH] * 2
+        assert all("the header" in checked.reason for checked in checks)
         path.write_bytes(whole)
     # An episode counts once: who played one twice could show the better one.
     rewrite(path, lambda head, lines: lines.append(lines[0]))
-    assert verdicts(path) == [FORGED, MATCH, MATCH]
+    assert verdicts(path) == [MISMATCH, MATCH, MATCH]
     # A model's conversation cannot be left out.
     path = written(tmp_path / "talked.jsonl", [TALKER], plan)
     assert verdicts(path) == [MATCH] * 2
     rewrite(path, lambda head, lines: lines[0].update(messages=[]))
-    assert verdicts(path) == [FORGED, MATCH]
+    assert verdicts(path) == [MISMATCH, MATCH]
 
 
 def test_errors_have_no_score_and_are_superseded(tmp_path):
@@ -232,11 +259,11 @@ def test_errors_have_no_score_and_are_superseded(tmp_path):
     _, *lines = map(json.loads, path.read_text().splitlines())
     for name in COLUMNS:
         if name != "closed_by":
-            forged = deepcopy(lines[0])
-            forged["row"][name] = True if name == "solved" else 0.5
-            assert replayed(forged).verdict == FORGED, name
+            changed = deepcopy(lines[0])
+            changed["row"][name] = True if name == "solved" else 0.5
+            assert check(changed).verdict == MISMATCH, name
     lines[1]["row"]["error"] = ""
-    assert replayed(lines[1]).verdict == FORGED
+    assert check(lines[1]).verdict == MISMATCH
     wrote = '{"name": "resolve", "arguments": {}}'
     with talking(lambda *_: said(content=wrote)) as (url, _):
         text = behind_endpoint(url, "toy", protocol=TEXT)
@@ -246,7 +273,6 @@ def test_errors_have_no_score_and_are_superseded(tmp_path):
     assert verdicts(path) == [MATCH] * 3  # seven lines, three episodes
 
 
-NESTED = json.loads('{"a":' * 50 + "1" + "}" * 50)
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: (
@@ -262,27 +288,7 @@ ANYTHING = st.recursive(
     ANYTHING,
 )
 def test_a_line_may_hold_anything(line, field, column, value):
-    found = replayed({**line, field: value})
-    assert found.verdict == (MATCH if (field, value) == ("messages", []) else FORGED)
-    found = replayed({**line, "row": {**line["row"], column: value}})
-    assert found.verdict in (MATCH, DRIFT, FORGED)
-
-
-def test_what_cannot_be_read_is_forged(talked):
-    whole = read_trajectories(talked)[1][1]
-    for change in (
-        lambda one: one["row"].pop("prompt_tokens"),
-        lambda one: one["row"].pop("score"),
-        lambda one: one["row"].update(score=[1.0]),
-        lambda one: one["row"].update(completion_tokens="7"),
-        lambda one: one["row"].update(prompt_tokens=-7),
-        lambda one: one["messages"][0].pop("role"),
-        lambda one: one["messages"][2].pop("role"),
-        lambda one: one["messages"][2].update(tool_calls=7),
-        lambda one: one["messages"][2]["tool_calls"][0].pop("function"),
-        lambda one: one["messages"][2]["tool_calls"][0]["function"].update(arguments=NESTED),
-        lambda one: one["messages"].append(7),
-    ):
-        line = deepcopy(whole)
-        change(line)
-        assert replayed(line).verdict == FORGED
+    verdict = check({**line, field: value}).verdict
+    assert verdict == (MATCH if (field, value) == ("messages", []) else MISMATCH)
+    verdict = check({**line, "row": {**line["row"], column: value}}).verdict
+    assert verdict in (MATCH, DRIFT, MISMATCH)

@@ -1,0 +1,120 @@
+"""Make what is in results/, and write it into all pages; `make help` says how long each takes.
+
+`publish` adds finished runs of `runs/`, and plays what a sweep does not (other splits, checkpoints,
+audit, transcripts). `benchmark` plays every script. `real` plays the 76 real incidents; the
+embedded agents and the rankers join if training has left them in `runs/`, and published rows of
+policies that do not play stay. (Commits 264b8c9, fa0cb51 and fd8ccaf have the code that played
+`belief`, the rules that are gone, and `ceiling`.) `production` trains the seeds of the ranker that
+`runs/` lacks, puts the first one in the package, and plays 500 incidents. All end with `pages`.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import animate
+import pandas as pd
+import typer
+from tqdm import tqdm
+
+from logtriage.registry import make_policy
+from triagelab.bench.benchmark import make_report
+from triagelab.bench.published import RESULTS, ROOT, TRACKS, collect, draw_track
+from triagelab.bench.recorded_results import (
+    RANKED,
+    RECORDED_POLICIES,
+    play_cases,
+    play_production,
+    play_rules,
+)
+from triagelab.bench.results_pages import write_pages
+from triagelab.bench.runs import settings_of
+from triagelab.language_models.loading import load_agent
+from triagelab.real.cases import SOURCES
+from triagelab.realistic.production_policies import ranker_policy
+from triagelab.realistic.ranker import WEIGHTS, save_ranker, train_ranker
+
+RUNS = ROOT / "runs"
+SEEDS, STEPS, INCIDENTS = 5, 1000, 500  # of the ranker
+app = typer.Typer()
+
+
+@app.command()
+def pages() -> None:
+    """Draw figures again and write all pages, without playing an episode."""
+    draw_track(RESULTS / "novice")
+    write_pages()
+
+
+@app.command()
+def publish(
+    runs: Annotated[Path, typer.Option(help="Where the runs are.")] = RUNS,
+    fewer: Annotated[bool, typer.Option(help="Publish fewer seeds than now are.")] = False,
+) -> None:
+    """Publish finished runs, and draw the README's first picture again."""
+    collect(runs, fewer)
+    animate.write_picture()
+    pages()
+
+
+@app.command()
+def benchmark(incidents: int = 500, processes: int = 2) -> None:
+    """Play every script on all tasks and splits."""
+    make_report(RESULTS / "benchmark", incidents, processes)
+    pages()
+
+
+def trained(seed: int) -> Path:
+    """The file of a ranker's weights; if it is missing, train it, in 4 minutes on an idle core."""
+    path = RUNS / "production" / f"ranker-{seed}.npz"
+    if not path.exists():
+        with tqdm(total=STEPS, desc=f"ranker, seed {seed}") as bar:
+            ranker = train_ranker(seed, STEPS, log=lambda step, loss: bar.update())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_ranker(ranker, path)
+    return path
+
+
+def publish_rows(played: pd.DataFrame, path: Path) -> None:
+    """Write these rows to a file, in place of those of the same policies."""
+    published = pd.read_parquet(path)
+    stays = published[~published["policy"].isin(set(played["policy"]))]
+    print(f"published rows stay of: {', '.join(stays['policy'].unique())}")
+    pd.concat([played, stays], ignore_index=True).to_parquet(path, index=False)
+
+
+@app.command()
+def production() -> None:
+    """Train rankers, play `production`, and then the real incidents."""
+    weights = [trained(seed) for seed in range(SEEDS)]
+    shutil.copy(weights[0], WEIGHTS)  # however well it does
+    frames = [
+        play_production(make_policy(name, known=RECORDED_POLICIES), INCIDENTS) for name in RANKED
+    ]
+    frames += [
+        play_production(ranker_policy(path), INCIDENTS).assign(seed=seed)
+        for seed, path in enumerate(weights)
+    ]
+    publish_rows(pd.concat(frames), RESULTS / "production" / "episodes.parquet")
+    real()
+
+
+@app.command()
+def real() -> None:
+    """Play the real incidents."""
+    frames = [play_rules()]
+    for track, called in TRACKS.items():
+        run = RUNS / track / "seed-1"
+        if (run / "model").is_dir():
+            agent = load_agent(run / "model", settings_of(run).get("constrained", False))
+            agent.name = f"embedded: {called}"
+            frames += [play_cases(agent, source) for source in SOURCES]
+    for seed, path in enumerate(sorted((RUNS / "production").glob("ranker-*.npz"))):
+        ranker = ranker_policy(path)
+        frames += [play_cases(ranker, source).assign(seed=seed) for source in SOURCES]
+    publish_rows(pd.concat(frames), RESULTS / "real" / "cases.parquet")
+    pages()
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,203 @@
+"""What is published in results/: read it, add finished runs to it, and draw its figures again."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import logtriage
+from logtriage.world.tasks import TASKS
+
+from ..language_models.loading import SHIPPED
+from .plots import plot_checkpoints, plot_strata
+from .registry import Player, in_memory, scripted
+from .rollouts import Plan, rollout_each
+from .run_evaluation import audit_run, compare_transcripts, evaluate_checkpoints, evaluate_splits
+from .runs import differing, record_of
+from .score_tables import REFERENCE
+
+ROOT = Path(__file__).resolve().parents[2]  # of the checkout
+RESULTS = ROOT / "results"
+# What the page at /web compares a visitor with (see `logtriage.server.comparison`).
+RECORDED = Path(logtriage.__file__).parent / "server" / "recorded.json.gz"
+RECORDED_INCIDENTS = 200  # of each task of `test`
+# Maps a track, named as its preset, to what it is called.
+TRACKS = {"novice": "novice, then GRPO", "expert": "expert, then GRPO"}
+LIGHT_FILES = (
+    *("config.json", "metrics.jsonl", "summary.json", "transcripts.json"),
+    *("evaluation.parquet", "checkpoints.parquet", "splits.parquet", "audit.parquet"),
+)
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+@cache
+def read(file: str | Path) -> Any:
+    """A file of results/, as a frame or as JSON's objects. It is read once, so do not change it."""
+    path = RESULTS / file
+    readers = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
+    return readers[path.suffix](path) if path.suffix in readers else json.loads(path.read_text())
+
+
+def seeds_of(track: str | Path) -> list[Path]:
+    """The published runs of a track, by seed."""
+    runs = (RESULTS / track).glob("seed-*")
+    return sorted(runs, key=lambda run: int(run.name.removeprefix("seed-")))
+
+
+def played_in(track: str, file: str) -> list[pd.DataFrame]:
+    """The episodes of each run of a track, from one of its files."""
+    return [read(run / f"{file}.parquet") for run in seeds_of(track)]
+
+
+def played_by(track: str) -> list[pd.DataFrame]:
+    """All held-out episodes of each run of a track, on every split."""
+    parts = zip(played_in(track, "evaluation"), played_in(track, "splits"), strict=True)
+    return [pd.concat(part) for part in parts]
+
+
+# -- adding runs -----------------------------------------------------------------------------------
+
+
+def check_finished(run: Path) -> None:
+    """Raise `FileNotFoundError` unless the run is finished."""
+    wanted = (*LIGHT_FILES, "episodes.jsonl", "model")
+    missing = [file for file in wanted if not (run / file).exists()]
+    if missing:
+        raise FileNotFoundError(f"{run} lacks {', '.join(missing)}; run `make seeds` to its end")
+
+
+def check_alike(runs: Sequence[Path]) -> None:
+    """Raise `ValueError` unless the runs differ by their seed alone: one recipe, from one base."""
+    first, *others = [record_of(run)["settings"] for run in runs]
+    for run, settings in zip(runs[1:], others, strict=True):
+        differ = [name for name in differing(first, settings) if name != "seed"]
+        if differ:
+            raise ValueError(
+                f"{run} and {runs[0]} differ in {', '.join(differ)}: they are no seeds of one "
+                "track; move one of them away"
+            )
+
+
+def check_complete(track: Path, runs: Sequence[Path]) -> None:
+    """Raise `ValueError` if these runs of a track lack a seed that is published."""
+    published = {run.name for run in seeds_of(RESULTS / track.name)}
+    if lost := sorted(published - {run.name for run in runs}):
+        raise ValueError(
+            f"{track} lacks {', '.join(lost)}, which are published and would be lost; run `make "
+            "seeds` to its end, or publish fewer by `scripts/make_results.py publish --fewer`"
+        )
+
+
+def publish_run(run: Path, folder: Path) -> None:
+    """Copy the light files of a finished run to a folder of its name in `folder`, its training
+    episodes as parquet, and its base's record, if one was built, to `folder` itself. Raises as
+    `check_finished` does.
+    """
+    check_finished(run)
+    target = folder / run.name
+    target.mkdir(parents=True, exist_ok=True)
+    for file in LIGHT_FILES:
+        shutil.copyfile(run / file, target / file)
+    rows = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
+    pd.DataFrame(rows).to_parquet(target / "episodes.parquet", index=False)
+    if (built := run.parent / "base" / "base.json").exists():
+        shutil.copyfile(built, folder / "base.json")
+
+
+def ship(run: Path) -> None:
+    """Put the model of a run, and the base that was built for it, in the package, in place of the
+    files that are there; then write what both do for the page at /web.
+    """
+    for name, source in (("base", run.parent / "base"), ("agent", run / "model")):
+        for file in SHIPPED[name].iterdir() if source.is_dir() else ():
+            shutil.copyfile(source / file.name, file)
+    write_recorded()
+
+
+def collect(runs: Path, fewer: bool = False) -> None:
+    """Publish the seeds of every track that has runs, in place of what was published of it, and all
+    finished sweeps. The novice's first seed becomes the agent of the package. What has no runs
+    stays as published. `SystemExit` is raised, and nothing changed, if a run is not finished or,
+    unless `fewer` is set, a published seed has no run.
+    """
+    tracks = {track: seeds_of(runs.resolve() / track) for track in TRACKS}
+    for track in [track for track, seeds in tracks.items() if not seeds]:
+        print(f"{runs / track} holds no run: what is published stays")
+        del tracks[track]
+    try:
+        for track, seeds in tracks.items():
+            if not fewer:
+                check_complete(runs.resolve() / track, seeds)
+            for run in seeds:
+                if (run / "model").exists():  # what a sweep does not play, unless it is there
+                    evaluate_splits(run)
+                    evaluate_checkpoints(run)
+                    audit_run(run)
+                    compare_transcripts(run)
+                check_finished(run)
+            check_alike(seeds)
+    except (FileNotFoundError, ValueError) as error:
+        raise SystemExit(f"error: {error}") from None
+    for track, seeds in tracks.items():
+        for run in seeds:
+            publish_run(run, RESULTS / track)
+        names = [run.name for run in seeds]
+        for old in [old for old in seeds_of(track) if old.name not in names]:
+            shutil.rmtree(old)
+    if "novice" in tracks:
+        ship(tracks["novice"][0])
+    # The tracks' own sweeps, whose runs lie in `runs` itself, are published run by run.
+    for record in runs.glob("*/summary-*/sweep.json"):
+        name = json.loads(record.read_text())["name"]
+        shutil.copytree(record.parent, RESULTS / name, dirs_exist_ok=True)
+
+
+# -- what the page at /web compares with -----------------------------------------------------------
+
+
+def recorded_players() -> dict[str, Player]:
+    """Who is recorded, by the name on the page: all that need more than the small module."""
+    agents = {"trained agent": "agent", "base model": "base"}
+    models = {name: in_memory(source, constrained=True) for name, source in agents.items()}
+    return {REFERENCE: scripted(REFERENCE), **models}
+
+
+def recorded(player: Player, incidents: int = RECORDED_INCIDENTS) -> dict[str, list[str]]:
+    """What a player does on the first incidents of each task of `test`, as the page's address holds
+    it; an invalid action is `?`.
+    """
+    done: dict[str, dict[int, str]] = {task: {} for task in TASKS}
+    for row, episode, _ in rollout_each(player.make(0), Plan([*TASKS], "test", incidents)):
+        actions = [action for action, _ in episode.history]
+        wire = [
+            f"{action.type}:{action.value}".rstrip(":") if action else "?" for action in actions
+        ]
+        done[row["task"]][row["index"]] = " ".join(wire)
+    return {
+        task: [by_index[index] for index in sorted(by_index)] for task, by_index in done.items()
+    }
+
+
+def write_recorded() -> None:
+    """Write what the page at /web shows, by playing it."""
+    everybody = {name: recorded(player) for name, player in recorded_players().items()}
+    RECORDED.write_bytes(gzip.compress(json.dumps(everybody).encode(), mtime=0))
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def draw_track(folder: Path) -> None:
+    """Draw the figures of a track over its seeds."""
+    training, checkpoints, evaluations = (
+        [pd.read_parquet(run / f"{name}.parquet") for run in seeds_of(folder)]
+        for name in ("episodes", "checkpoints", "evaluation")
+    )
+    plot_checkpoints(training, checkpoints, evaluations).save(folder / "learning.png")
+    plot_strata(evaluations).save(folder / "strata.png")

@@ -1,0 +1,155 @@
+"""Write the tables and numbers of all pages from results/.
+
+Tests check that they are up to date, and that every score in a sentence stands between markers.
+
+A table is written between `<!-- name -->` and `<!-- /name -->` (`TABLES`), a number in a sentence
+between `<!-- =name -->` and `<!-- / -->` (`facts`), in pages and in the text of notebooks.
+"""
+
+import re
+from functools import cache, partial
+from typing import Any
+
+import pandas as pd
+
+from ..real.cases import SOURCES, load_source
+from ..realistic.production_policies import RANKER
+from .published import ROOT, TRACKS, played_in, read
+from .recorded_results import OURS
+from .recorded_tables import (
+    best_rule,
+    by_source,
+    policies_table,
+    production_shares,
+    real_incidents_table,
+    transfer_table,
+)
+from .results_tables import (
+    NEW,
+    front_table,
+    leaderboard_table,
+    on_test,
+    split_shares,
+    splits_table,
+    track_table,
+)
+from .score_tables import REFERENCE, cell_text, summarise
+
+# Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`.
+TABLES = {
+    "README.md": {"front": front_table},
+    "docs/LEADERBOARD.md": {"leaderboard": leaderboard_table},
+    "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
+    "docs/training.md": {"expert": partial(track_table, "expert")},
+    "docs/real.md": {"real": real_incidents_table},
+    "docs/production.md": {"policies": policies_table, "transfer": transfer_table},
+}
+# Tables and paragraphs of finished studies, whose code is gone: they stay as they were written, and
+# say which commit has the code.
+FINISHED = (
+    *("apart", "beside", "calibration", "confidence", "cost", "dials", "estimators", "marks"),
+    *("metrics_alone", "other_half", "own_logs", "readers", "realism", "recipe", "sets"),
+    *("sock_shop", "topology", "words"),
+)
+NO_PAGES = ("LOG.md", "CHANGELOG.md")  # history, which stays as it was written
+# Every other file whose sentences may hold facts.
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for pattern in ("*.md", "*/README.md", "triagelab/agent/README.md", "docs/*.md", "*/*.ipynb")
+    for path in ROOT.glob(pattern)
+    if path.name not in NO_PAGES
+)
+FACT = re.compile(r"<!-- =(\S+) -->(.*?)<!-- / -->", re.DOTALL)
+
+# -- numbers of sentences --------------------------------------------------------------------------
+
+
+@cache
+def facts() -> dict[str, str]:
+    """Every number that a sentence may hold, as text, by its name."""
+    return {name: cell_text(value) for name, value in (track_facts() | recorded_facts()).items()}
+
+
+def track_facts() -> dict[str, Any]:
+    """`novice.test` and the like: the share of `belief`'s score of a track, the `base` or a script,
+    on a split. `reference.gap`: how much more than `belief` the script that is told the truth
+    scores on the task where that is most, so how far it can be from the best policy.
+
+    Of the novice's track: `base.dismissed` and `trained.dismissed`, the shares of real faults
+    dismissed on silent degradation; `beside`, in how many training `episodes` it healed a fault but
+    blamed another service; `beside.paged`, the share of these in which it paged the right team.
+    """
+    numbers: dict[str, Any] = {
+        f"{name}.{split}": share[split] for name, share in split_shares().items() for split in NEW
+    }
+    scripts = read("benchmark/episodes.parquet")
+    means = scripts[scripts["split"] == "test"].groupby(["policy", "task"])["score"].mean()
+    numbers["reference.gap"] = (means["oracle"] - means[REFERENCE]).max()
+    rows = {row["task"]: row for row in summarise(on_test("novice"))}
+    dismissed = rows["silent_degradation"]["faults_dismissed"]
+    numbers |= {f"{when}.dismissed": dismissed[when] for when in ("base", "trained")}
+    played = pd.concat(played_in("novice", "episodes"))
+    beside = played[(played["root_cause"] == 0) & (played["remediation"] > 0)]
+    numbers |= {"episodes": f"{len(played):,}", "beside": len(beside)}
+    return numbers | {"beside.paged": (beside["escalation"] > 0).mean()}
+
+
+def recorded_facts() -> dict[str, Any]:
+    """Shares of right answers: `production.ranker` and the like; on real cases `transfer.petshop`
+    of the ranker, `transfer.rule.petshop` of the best other rule, `real.petshop` of our rule.
+    Numbers of cases: `real.found.novice` that a track's agent finds, `real.lots` that drawing lots
+    finds on average.
+    """
+    shares = production_shares().set_index("policy")
+    numbers = {f"production.{name}": share.mean for name, share in shares["root"].items()}
+    numbers["production.ece"] = f"{shares['calibration_error']['ceiling']:.3f}"
+    for source in SOURCES:
+        policies = {"transfer": RANKER, "transfer.rule": best_rule(source), "real": OURS}
+        for name, policy in policies.items():
+            numbers[f"{name}.{source}"] = by_source(policy)[source].mean
+    named = read("real/cases.parquet").groupby("policy")["top1"].sum()
+    for name, called in TRACKS.items():
+        numbers[f"real.found.{name}"] = f"{named[f'embedded: {called}']:.0f}"
+    cases = [case for source in SOURCES for case in load_source(source).cases]
+    return numbers | {"real.lots": f"{sum(1.0 / len(case.services) for case in cases):.0f}"}
+
+
+# -- pages -----------------------------------------------------------------------------------------
+
+
+def written(file: str, text: str) -> str:
+    """The `text` of a file with its tables and facts written anew. `ValueError` if it does not hold
+    each of its tables once, names an unknown fact, or begins a line with a fact.
+    """
+    for name, table in TABLES.get(file, {}).items():
+        block = f"<!-- {name} -->\n{table()}\n<!-- /{name} -->"
+        text, count = re.subn(
+            rf"<!-- {name} -->.*?<!-- /{name} -->",
+            lambda _, block=block: block,
+            text,
+            flags=re.DOTALL,
+        )
+        if count != 1:
+            raise ValueError(f"{file} must hold the block <!-- {name} --> once, found {count}")
+
+    first = re.search(r'^[\s">*-]*<!-- =\S+', text, re.M)
+    if first:
+        raise ValueError(
+            f"{file}: {first[0].strip()} begins a line, where Markdown ends the paragraph; put a"
+            " word before it"
+        )
+
+    def with_value(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in facts():
+            raise ValueError(f"{file}: unknown fact {name!r}; choose one of {', '.join(facts())}")
+        return f"<!-- ={name} -->{facts()[name]}<!-- / -->"
+
+    return FACT.sub(with_value, text)
+
+
+def write_pages() -> None:
+    """Write the tables and facts of all pages from `results/`."""
+    for file in PAGES:
+        path = ROOT / file
+        path.write_text(written(file, path.read_text()))

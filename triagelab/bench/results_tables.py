@@ -1,0 +1,261 @@
+"""The tables of README, docs and results/README.md on simulated incidents, as Markdown.
+
+All are made from results/ alone; `bench.results_pages` writes them.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
+
+from .intervals import KEYS, Interval, seed_scores, two_way_mean
+from .plots import words
+from .published import RESULTS, TRACKS, played_by, played_in, read, seeds_of
+from .score_tables import CAREFUL, REFERENCE, cell_text, markdown, summarise
+from .strata import describe_falls, stratum_changes
+
+# Columns of the README's table.
+FRONT = {
+    "base": "base",
+    "trained": "after GRPO",
+    CAREFUL: f"`{CAREFUL}`, a careful script",
+    REFERENCE: f"`{REFERENCE}`, near-optimal",
+}
+# What is new in each split.
+NEW = {
+    "test": "the incidents",
+    "unseen_faults": "(service, fault) pairs",
+    "unseen_wording": "log lines",
+    "unseen_topology": "call graph and names",
+}
+LISTED = 200  # incidents of each task of `test` that a row of the leaderboard is of
+
+Rows = Sequence[dict[str, Any]]
+
+
+def table(rows: Rows, *lines: str) -> str:
+    """Rows as a Markdown table, with two decimals in numbers and the `lines` below."""
+    cells = [{head: cell_text(value) for head, value in row.items()} for row in rows]
+    return "\n".join([markdown(cells), *([""] if lines else []), *lines])
+
+
+# -- tracks --------------------------------------------------------------------------------------
+
+
+def on_test(track: str) -> list[pd.DataFrame]:
+    """The episodes of each run of a track on `test`."""
+    return [frame[frame["split"] == "test"] for frame in played_in(track, "evaluation")]
+
+
+def gain(frames: Sequence[pd.DataFrame], tasks: Iterable[str], before: str) -> Interval:
+    """How much higher `trained` scores than `before`, the mean over tasks; one frame per seed."""
+    return two_way_mean(
+        [seed_scores(frames, task, "trained") - seed_scores(frames, task, before) for task in tasks]
+    )
+
+
+def track_table(track: str) -> str:
+    """The results of a track over its training seeds, and what got worse."""
+    frames, seeds = on_test(track), [run.name[5:] for run in seeds_of(track)]
+    summary, rows = summarise(frames), []
+    for row in summary:
+        cells = {"task": words(row["task"])}
+        cells |= {name: row[name] for name in ("base", "trained", "gain")}
+        cells["least gain of a seed"] = row["smallest_gain"]
+        cells[f"share of `{REFERENCE}`"] = row[f"share_of_{REFERENCE}"].mean
+        cells["faults found"] = row["faults_detected"]
+        cells["false alarms dismissed"] = row.get("false_alarms_dismissed", "")
+        if track == "expert":
+            cells[f"over `{CAREFUL}`"] = row[f"over_{CAREFUL}"]
+        rows.append(cells)
+    method = (
+        f"Benchmark {summary[0]['benchmark']}, {summary[0]['episodes']} held-out incidents (`test`)"
+        f" a task, greedy, **{len(seeds)} training seeds** ({', '.join(seeds)}) of GRPO from one"
+        " base model; 95 % bootstrap intervals over incidents and seeds, gains paired. Faults"
+        " found: the service of a real fault was the first one blamed. Arrows: base → trained."
+    )
+    lines = [method]
+    if track == "expert":
+        lines.append(f"Over `{CAREFUL}`, the mean over tasks: {gain(frames, TASKS, CAREFUL)}.")
+    falls = "; ".join(describe_falls(stratum_changes(frames)))
+    lines.append(
+        f"**What got worse by more than its interval** (of so many incidents): {falls or 'none'}."
+    )
+    return table(rows, *lines, grounded_line(track))
+
+
+def grounded_line(track: str) -> str:
+    """A sentence on grounded answers (see `bench.audit`): their share of all answers, and of the
+    right ones on the task where luck shows, from base to trained, over all seeds.
+    """
+    frame = pd.concat(played_in(track, "audit"))
+    right = frame["verdict"].isin(("grounded", "lucky")) & (frame["task"] == "silent_degradation")
+    cells = [
+        cell_text((part["verdict"] == "grounded").groupby(part["policy"]).mean())
+        for part in (frame, frame[right])
+    ]
+    return (
+        "Grounded answers (right, and likelier than not by what had been seen):"
+        f" {cells[0]} of all, {cells[1]} of the right ones on silent degradation."
+    )
+
+
+def front_table() -> str:
+    """The novice's track in short: mean scores of the base, after GRPO, and of two scripts on the
+    same incidents, for each task of `test` and for each other split.
+    """
+    seeds, scripts = played_by("novice"), read("benchmark/episodes.parquet")
+    parts = {words(task): ("test", [task]) for task in TASKS}
+    parts |= {f"{words(split)}, all tasks": (split, [*TASKS]) for split in NEW if split != "test"}
+    rows = []
+    for part, (split, tasks) in parts.items():
+        own = [frame[frame["split"] == split] for frame in seeds]
+        played = scripts[(scripts["split"] == split) & scripts["index"].isin(own[0]["index"])]
+        rows.append({"held-out incidents": part})
+        for name, head in FRONT.items():
+            frames = own if name in ("base", "trained") else [played]
+            mean = two_way_mean([seed_scores(frames, task, name) for task in tasks])
+            rows[-1][head] = mean if frames is own else mean.mean
+    counts = seeds[0].groupby("split")["index"].nunique()
+    return table(
+        rows,
+        f"Mean scores, greedy, {len(seeds)} seeds of GRPO from one base, 95 % bootstrap intervals;"
+        f" {counts['test']} incidents a task of `test`, {counts['unseen_faults']} of the others."
+        " Training varies words and graphs, too: those of the last two rows are new.",
+    )
+
+
+# -- other splits --------------------------------------------------------------------------------
+
+
+def with_reference(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add a column `best` to rollouts: `belief`'s score on the same incident. `ValueError` if their
+    version of the benchmark is not that of the scripts.
+    """
+    scripts = read("benchmark/episodes.parquet")
+    versions = {*frame["benchmark"], *scripts["benchmark"]}
+    if len(versions) > 1:
+        raise ValueError(
+            f"results of the benchmark's versions {sorted(versions)} are never put together; "
+            "run `make benchmark` and `make seeds` again"
+        )
+    reference = scripts[scripts["policy"] == REFERENCE].set_index(KEYS)["score"]
+    return frame.assign(best=reference.loc[pd.MultiIndex.from_frame(frame[KEYS])].to_numpy())
+
+
+@cache
+def split_shares() -> dict[str, pd.Series]:
+    """Shares of `belief`'s score on the same incidents, by split, the mean over tasks and seeds.
+    They are of the novice's base, of each track, and of two scripts.
+    """
+    scripts = read("benchmark/episodes.parquet")
+    tracks = {name: pd.concat(played_by(name)) for name in TRACKS}
+    # The expert's base is left out: it is an imitation of an expert already.
+    frames = {"base": tracks["novice"][tracks["novice"]["policy"] == "base"]}
+    frames |= {name: rows[rows["policy"] == "trained"] for name, rows in tracks.items()}
+    same = frames["base"][KEYS].drop_duplicates()
+    for policy in ("constant", CAREFUL):
+        frames[policy] = scripts[scripts["policy"] == policy].merge(same, on=KEYS)
+    shares = {}
+    for name, frame in frames.items():
+        sums = with_reference(frame).groupby(["split", "task"])[["score", "best"]].sum()
+        shares[name] = (sums["score"] / sums["best"]).groupby("split").mean()
+    return shares
+
+
+def splits_table() -> str:
+    """The tracks, the base and two scripts on each split, from `split_shares`."""
+    heads = {name: f"{called} ({len(seeds_of(name))})" for name, called in TRACKS.items()}
+    heads |= {"base": "base", "constant": "`constant`", CAREFUL: f"`{CAREFUL}`"}
+    counts = played_by("novice")[0].groupby("split")["index"].nunique()
+    rows = [
+        {"split": f"`{split}`", "what is new": new}
+        | {heads[name]: share[split] for name, share in split_shares().items()}
+        for split, new in NEW.items()
+    ]
+    return table(
+        rows,
+        f"Shares of `{REFERENCE}`'s score on the same incidents ({counts['test']} a task of `test`,"
+        f" {counts['unseen_faults']} of the others), the mean over tasks and seeds (how many)."
+        " `constant` is the best script that reads nothing. Scripts can parse all wording, so"
+        " `unseen_wording` is no test of them.",
+        losses_line(),
+    )
+
+
+def losses_line() -> str:
+    """A sentence on where training lowered the mean score by more than the interval: every such
+    task of the splits that hold something new.
+    """
+    gained = {}
+    for name, called in TRACKS.items():
+        frames = played_in(name, "splits")
+        for split in sorted(frames[0]["split"].unique()):
+            own = [frame[frame["split"] == split] for frame in frames]
+            gained |= {
+                f"{called}, `{split}`, {words(task)}": gain(own, [task], "base") for task in TASKS
+            }
+    lost = [f"{where}: {own.mean:+.2f}" for where, own in gained.items() if own.high < 0.0]
+    return (
+        f"**Worse than its base by more than the interval**, of {len(gained)} scores on the splits"
+        f" that hold something new: {'; '.join(lost) or 'none'}."
+    )
+
+
+# -- the leaderboard -----------------------------------------------------------------------------
+
+
+def leaderboard_table() -> str:
+    """Mean scores of everybody on the same incidents of `test`, the best first: scripts, the
+    embedded agents over their seeds, and the rows that others have added to results/leaderboard.
+    """
+    scripts, audit = read("benchmark/episodes.parquet"), read("benchmark/audit.parquet")
+    scripts = scripts[(scripts["split"] == "test") & (scripts["index"] < LISTED)]
+    players = {f"`{name}`": [own] for name, own in scripts.groupby("policy")}
+    frames = on_test("novice")[:1]
+    players["embedded agent: base"] = [frame[frame["policy"] == "base"] for frame in frames]
+    for track, called in TRACKS.items():
+        frames = [frame[frame["policy"] == "trained"] for frame in on_test(track)]
+        players[f"embedded agent: {called}, {len(frames)} seeds"] = frames
+    added = sorted((RESULTS / "leaderboard").glob("*.json"))
+    players |= {path.stem: [added_row(path)] for path in added}
+    best = scripts[scripts["policy"] == REFERENCE]["score"].mean()
+    grounded = (audit["verdict"] == "grounded").groupby(audit["policy"]).mean()
+    rows: list[dict[str, Any]] = []
+    for name, frames in players.items():
+        policy = frames[0]["policy"].iloc[0]
+        scores = {words(task): seed_scores(frames, task, policy) for task in TASKS}
+        rows.append({"policy": name} | {task: two_way_mean([own]) for task, own in scores.items()})
+        mean = rows[-1]["mean"] = two_way_mean([*scores.values()])
+        rows[-1] |= {f"share of `{REFERENCE}`": mean.mean / best}
+        rows[-1]["grounded"] = grounded.get(name.strip("`"), "")
+    rows.sort(key=lambda row: -row["mean"].mean)
+    return table(
+        rows,
+        f"Benchmark {BENCHMARK_VERSION}, incidents 0 to {LISTED - 1} of each task of `test`, 95 %"
+        " bootstrap intervals over incidents, and seeds where there are several. Grounded: the"
+        " share whose answer is right and, by what had been seen, likelier than not; empty where it"
+        " was not asked.",
+    )
+
+
+def added_row(path: Path) -> pd.DataFrame:
+    """The scores by incident of a file that `verify --json` wrote; an episode that ended in an
+    error counts as 0, and several attempts as their mean. `ValueError` unless it is of one policy,
+    of this version of the benchmark, and of the incidents that all rows are of.
+    """
+    frame = pd.read_json(path, dtype={"policy": str, "benchmark": str})
+    frame = frame[frame["index"].isin(range(LISTED)) & frame["task"].isin([*TASKS])]
+    kinds = [{*frame[name]} for name in ("split", "benchmark")]
+    complete = frame.groupby(["task", "index"]).ngroups == LISTED * len(TASKS)
+    if kinds != [{"test"}, {BENCHMARK_VERSION}] or frame["policy"].nunique() != 1 or not complete:
+        raise ValueError(
+            f"{path} is no row of the leaderboard: that is one policy on incidents 0 to "
+            f"{LISTED - 1} of each task of test, in benchmark {BENCHMARK_VERSION}"
+        )
+    frame = frame.assign(score=frame["score"].fillna(0.0))
+    return frame.groupby([*KEYS, "policy"], sort=False, as_index=False)["score"].mean()
