@@ -111,8 +111,10 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         number: Any = next(value for value in given if value is not None)
         if isinstance(number, float) and number.is_integer():  # JSON has one kind of number
             number = int(number)
-        place = _in_turn(split, number) if task is None else (task, split, number)
-        episode = open_incident(*place, self._topology)
+        named_task, of_split, at = (
+            _in_turn(split, number) if task is None else (task, split, number)
+        )
+        episode = open_incident(named_task, of_split, at, self._topology)
         self._next_number = number + 1
         self._reset_rubric()
         self._episode, self._episode_id = episode, episode_id

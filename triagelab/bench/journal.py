@@ -198,7 +198,8 @@ def open_mcp_journal(path: Path, split: str) -> Iterator[tuple[set[Place], Finis
 
 def weights_of(player: Player) -> str:
     """The digest of the weights that were trained; empty for a script."""
-    return player.settings.get("adapter") or player.settings.get("weights", "")
+    weights: str = player.settings.get("adapter") or player.settings.get("weights", "")
+    return weights
 
 
 @contextmanager

@@ -7,6 +7,7 @@ between `<!-- =name -->` and `<!-- / -->` (`facts`), in pages and in the text of
 """
 
 import re
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -36,7 +37,7 @@ from .results_tables import (
 from .score_tables import REFERENCE, cell_text, summarise
 
 # Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`.
-TABLES = {
+TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"front": front_table},
     "docs/LEADERBOARD.md": {"leaderboard": leaderboard_table},
     "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
@@ -125,7 +126,7 @@ def written(file: str, text: str) -> str:
         block = f"<!-- {name} -->\n{table()}\n<!-- /{name} -->"
         text, count = re.subn(
             rf"<!-- {name} -->.*?<!-- /{name} -->",
-            lambda _, block=block: block,
+            block.replace("\\", r"\\"),
             text,
             flags=re.DOTALL,
         )

@@ -111,7 +111,7 @@ def front_table() -> str:
     seeds, scripts = played_by("novice"), read("benchmark/episodes.parquet")
     parts = {words(task): ("test", [task]) for task in TASKS}
     parts |= {f"{words(split)}, all tasks": (split, [*TASKS]) for split in NEW if split != "test"}
-    rows = []
+    rows: list[dict[str, Any]] = []
     for part, (split, tasks) in parts.items():
         own = [frame[frame["split"] == split] for frame in seeds]
         played = scripts[(scripts["split"] == split) & scripts["index"].isin(own[0]["index"])]
@@ -191,7 +191,7 @@ def losses_line() -> str:
     """A sentence on where training lowered the mean score by more than the interval: every such
     task of the splits that hold something new.
     """
-    gained = {}
+    gained: dict[str, Interval] = {}
     for name, called in TRACKS.items():
         frames = played_in(name, "splits")
         for split in sorted(frames[0]["split"].unique()):

@@ -45,7 +45,7 @@ FAILED_BELOW, SOLVED_ABOVE = 0.4, 0.8
 
 def turn_tokens_of(settings: dict[str, Any]) -> int:
     """New tokens of a turn when a run's model is evaluated or used: no fewer than in training."""
-    return max(RUN_TURN_TOKENS, settings["turn_tokens"])
+    return max(RUN_TURN_TOKENS, int(settings["turn_tokens"]))
 
 
 def model_player(run: Path, weights: Path | None, name: str) -> Player:
