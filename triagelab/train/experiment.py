@@ -19,17 +19,23 @@ from ..bench.run_evaluation import (
 )
 from ..bench.runs import read_jsonl
 from ..language_models.loading import resolve_model
+from ..language_models.smollm2 import SMOLLM2
 from .base_model import build_base, build_expert
+from .imitation import build_imitated
 
 
 def base_for(preset: str, track: Path, base: str = "auto", **options: Any) -> str:
-    """Name or folder of the base model that the preset `novice` or `expert` starts from.
+    """Name or folder of the base that the preset `novice`, `expert` or `smollm2` starts from. That
+    of `smollm2` is made in `track`, or in the folder `base`, with `options` of `build_imitated`.
 
     Args:
         track: the folder of the track's runs; an expert is made in its `base/`.
         base: `built` is the one in `base/` of the novice's track, built by `options` if it is not
             there yet; `auto` is that one if it is there, else the package's; else it is a folder.
     """
+    if preset == SMOLLM2:
+        folder = track / "base" if base in ("auto", "built") else base
+        return str(build_imitated(folder, SMOLLM2, "novice", **options))
     built = (track.parent / "novice" if preset == "expert" else track) / "base"
     if base == "auto" and not (built / "base.json").exists():
         name, start = "base", resolve_model("base")

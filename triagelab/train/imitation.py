@@ -247,13 +247,13 @@ def build_imitated(
     folder, began = Path(folder), time.perf_counter()
     settings = {"model": model, "lessons": lessons, "seed": seed}
     with locked(folder, wait=True):
-        record = json.loads((folder / "base.json").read_text()) if _begun(folder, settings) else {}
-        if examples is None and record.get("finished"):
+        record = _record(folder, settings)
+        if record["finished"] if examples is None else record["examples"] >= examples:
             return folder
         config = TrainingConfig(model=model, lora_rank=16, lora_alpha=32, seed=seed)
         adapted, tokenizer = load_to_train(config)
         imitator = Imitator(adapted, tokenizer, Lessons(tokenizer, lessons, seed))
-        if record:
+        if record["examples"]:
             imitator.load(folder / "state.pt")
         longest = 0.0
         while not _done(imitator, examples):
@@ -270,15 +270,16 @@ def build_imitated(
     return folder
 
 
-def _begun(folder: Path, settings: dict[str, Any]) -> bool:
-    """Whether the folder holds this base, as far as it has got; `ValueError` for another one."""
+def _record(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """How far the base in the folder has got; `ValueError` if it is another one."""
     path = folder / "base.json"
     if not path.exists():
-        return False
-    there = json.loads(path.read_text())["settings"]
-    if there != settings:
-        raise ValueError(f"{folder} holds a base built with {there}; choose another folder")
-    return True
+        return {"examples": 0, "finished": False}
+    record: dict[str, Any] = json.loads(path.read_text())
+    if record["settings"] != settings:
+        other = record["settings"]
+        raise ValueError(f"{folder} holds a base built with {other}; choose another folder")
+    return record
 
 
 def _done(imitator: Imitator, examples: int | None) -> bool:

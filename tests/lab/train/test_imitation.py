@@ -78,6 +78,7 @@ def test_ends_when_evaluations_are_nearly_equal(tmp_path, monkeypatch):
     assert scores_of(tmp_path / "base") == [0.1, 0.3, 0.305]
     monkeypatch.setattr(imitation, "load_to_train", None)
     build_imitated(tmp_path / "base", "smollm2", "expert")  # it is finished
+    build_imitated(tmp_path / "base", "smollm2", "expert", examples=5)
 
 
 def test_the_loss_is_that_of_reading_each_conversation_from_its_start(imitator):
