@@ -17,8 +17,9 @@ from logtriage import client
 from logtriage.environment import TriageEnvironment
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 from triagelab.bench import published
+from triagelab.bench.gallery import gallery_text
 from triagelab.bench.published import LIGHT_FILES
-from triagelab.bench.results_pages import PAGES, written
+from triagelab.bench.results_pages import GALLERY, PAGES, written
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
@@ -137,7 +138,8 @@ def test_no_tracked_file_is_large_or_ignored():
     assert large == agents | {"triagelab/realistic/ranker.npz"}
 
 
-def test_all_numbers_are_fresh():
+def test_the_gallery_and_all_numbers_are_fresh():
+    assert (ROOT / GALLERY).read_text() == gallery_text(), "run `make results`"
     for file in PAGES:
         text = (ROOT / file).read_text()
         assert text == written(file, text), f"{file} is not of results/: run `make results`"

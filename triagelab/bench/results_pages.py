@@ -15,6 +15,7 @@ import pandas as pd
 
 from ..real.cases import SOURCES, load_source
 from ..realistic.production_policies import RANKER
+from .gallery import gallery_text
 from .published import ROOT, TRACKS, played_in, read
 from .recorded_results import OURS
 from .recorded_tables import (
@@ -52,7 +53,9 @@ FINISHED = (
     *("metrics_alone", "other_half", "own_logs", "readers", "realism", "recipe", "sets"),
     *("sock_shop", "topology", "words"),
 )
-NO_PAGES = ("LOG.md", "CHANGELOG.md")  # history, which stays as it was written
+GALLERY = "docs/GALLERY.md"
+# History, which stays as it was written, and the gallery, which is written whole.
+NO_PAGES = ("LOG.md", "CHANGELOG.md", "GALLERY.md")
 # Every other file whose sentences may hold facts.
 PAGES = sorted(
     str(path.relative_to(ROOT))
@@ -150,7 +153,8 @@ def written(file: str, text: str) -> str:
 
 
 def write_pages() -> None:
-    """Write the tables and facts of all pages from `results/`."""
+    """Write the tables and facts of all pages from `results/`, and the gallery."""
     for file in PAGES:
         path = ROOT / file
         path.write_text(written(file, path.read_text()))
+    (ROOT / GALLERY).write_text(gallery_text())
