@@ -136,7 +136,7 @@ NOVICE = ("train", "{}/run", "--preset", "novice")
         (NOVICE, "`build-base`.*--model"),
         ((*NOVICE, "--model", "{}/nowhere"), "{}/nowhere"),
         (("train", "{}/run", "--preset", "expert"), "`build-base --expert`.*--model"),
-        (("train", "{}/run", "--preset", "large"), "novice, expert, recommended"),
+        (("train", "{}/run", "--preset", "large"), "novice, expert, smollm2, recommended"),
         (("build-base", "{}/run", "--expert", "{}/nowhere"), "nowhere"),
     ],
 )

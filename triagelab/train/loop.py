@@ -126,8 +126,8 @@ class SharedPrompt:
 
 class KeptTrainer(IncidentTrainer):
     credit, constrained = "part", True  # of `TrainingConfig`
-    _prefix: Sequence[int] = ()  # what all prompts of a step begin with, if that is worth a pass
-    _prompt: SharedPrompt | None = None  # the same, once a micro-batch has read it
+    shared_ids: Sequence[int] = ()  # what all prompts of a step begin with, if that is worth a pass
+    shared_prompt: SharedPrompt | None = None  # the same, once a micro-batch has read it
 
     def _generate(self, prompts: list[list[Message]]) -> tuple[Any, ...]:
         """Play the sessions that the environments have just opened, and return what TRL's tool loop
@@ -149,7 +149,7 @@ class KeptTrainer(IncidentTrainer):
             self._calls = [calls_of_tokens(talk, self.processing_class) for talk in conversations]
         self._allowed = [talk.allowed for talk in conversations]
         prefix = shared_prefix([talk.prompt for talk in conversations])
-        self._prefix, self._prompt = prefix if len(prefix) > PADDED else (), None
+        self.shared_ids, self.shared_prompt = prefix if len(prefix) > PADDED else (), None
         self.model.train()
         written = [sum(talk.own) for talk in conversations]
         read = sum(len(talk.prompt) for talk in conversations)
@@ -190,9 +190,9 @@ class KeptTrainer(IncidentTrainer):
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         loss: torch.Tensor = super().training_step(*args, **kwargs)
-        if self._prompt and self.accelerator.sync_gradients:  # the last micro-batch of a step
-            self._prompt.learn()
-            self._prompt = None
+        if self.shared_prompt and self.accelerator.sync_gradients:  # the last micro-batch of a step
+            self.shared_prompt.learn()
+            self.shared_prompt = None
         return loss
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
@@ -231,11 +231,11 @@ class KeptTrainer(IncidentTrainer):
         # A prompt's last token predicts the completion's first, and is read with the completion.
         before = width - 1
         shared, known, begin = DynamicCache(config=inner.config), 0, 0
-        if self._prefix:
-            if self._prompt is None:
+        if self.shared_ids:
+            if self.shared_prompt is None:
                 with self.accelerator.autocast():
-                    self._prompt = SharedPrompt(inner, list(self._prefix))
-            shared, known = self._prompt.cache(len(first)), self._prompt.length
+                    self.shared_prompt = SharedPrompt(inner, list(self.shared_ids))
+            shared, known = self.shared_prompt.cache(len(first)), self.shared_prompt.length
             # What is read once counts as padding, and columns with nothing else are left out.
             attention_mask = attention_mask * (positions >= known)
             begin = int(attention_mask[different].any(0).nonzero()[0])

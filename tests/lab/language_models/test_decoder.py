@@ -204,7 +204,9 @@ def test_a_turn_is_cut_at_its_bound_and_a_conversation_at_its_own(tiny_base):
     for talk in cut.converse(sessions(3)):
         assert talk.own == [True] * 2 and talk.turns == 1  # two tokens are no call
     # One that always asks, in place of a model: answers come until there is no room for the next.
-    asks = LanguageModelPolicy(model, tokenizer, name="tiny", completion_tokens=200)
+    asks = LanguageModelPolicy(
+        model, tokenizer, name="tiny", turn_tokens=128, completion_tokens=200
+    )
     message = {"role": "assistant", "content": "", "tool_calls": [tool_call(QUESTION)]}
     asks._chat.parse = lambda turn, prompt: message
     for talk in asks.converse(sessions(3)):

@@ -94,11 +94,11 @@ def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path, apart):
         trainer.credit, trainer.current_gradient_accumulation_steps = "episode", 1
         trainer.constrained = False
         if apart and kind is KeptTrainer:
-            trainer._prefix = prefix
+            trainer.shared_ids = prefix
         loss = trainer._compute_loss(model.train(), dict(inputs))
         loss.backward()
-        if getattr(trainer, "_prompt", None):
-            trainer._prompt.learn()
+        if getattr(trainer, "shared_prompt", None):
+            trainer.shared_prompt.learn()
         results.append((loss.item(), [parameter.grad for parameter in model.parameters()]))
     (theirs, their_gradient), (ours, gradient) = results
     assert ours == pytest.approx(theirs, abs=1e-6)
