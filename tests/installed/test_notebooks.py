@@ -43,7 +43,7 @@ def test_those_that_show_what_there_is_run_as_they_are(number, tmp_path):
 def test_02_plays_the_scripts_and_the_package_s_models(tmp_path):
     text = said(run("02_zero_shot_baselines.ipynb", tmp_path, episodes=2, profile="cpu"))
     assert all(f"| {name} |" in text for name in ("random", "loudest", "trace", "base", "agent"))
-    assert "embedded agent: novice, then GRPO" in text  # of what is published
+    assert "500 incidents of test a task" in text  # of what is published
 
 
 def test_04_alone_shows_what_is_published(tmp_path):
