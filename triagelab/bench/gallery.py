@@ -23,7 +23,7 @@ def gallery_text() -> str:
         parts += [sample(name, index) for index in (0, 1)]
     parts.append("## The other splits")
     for split in (split for split in SPLITS if split.startswith("unseen")):
-        lines = "\n".join(Episode.open("cascading_failure", split, 0).opening.lines)
+        lines = "\n".join(Episode.open("cascading_failure", split, 0).opening.lines or ())
         where = f"Lines of `cascading_failure/{split}/0`"
         parts.append(f"`{split}`: {SPLITS[split]}. {where}:\n\n{block(lines)}")
     return "\n\n".join(parts) + "\n"
@@ -34,7 +34,7 @@ def sample(task: str, index: int) -> str:
     episode = Episode.open(task, "train", index)
     incident = episode.incident
     opening = f"`train/{index}`\n\n{block(render(episode.opening, incident.topology))}"
-    if incident.injection is None:
+    if incident.injection is None or incident.root is None:
         return f"{opening}\n\nTruth: a false alarm; P3, and `ignore`."
     logs = render(episode.act(Action("request_more_logs", (incident.root,))))
     fault = f"{incident.injection.fault.name} at `{incident.root}`"
