@@ -122,6 +122,9 @@ def test_the_walk_down_the_calls_ends_where_two_services_complain_of_each_other(
         def proven(self, service):
             return False
 
+        def fault_at(self, service):
+            return None
+
         def subjects(self, service, role):
             return ["b" if service == "a" else "a"]
 
