@@ -29,6 +29,7 @@ def triage_command(
     metrics: Annotated[
         Path | None, typer.Option(help="Metrics in CSV, in the place of logs; needs --graph.")
     ] = None,
+    services: Annotated[str, typer.Option(help="Names of the services, as a,b,c.")] = "",
     began: Annotated[
         str, typer.Option(help="When the trouble began, for --metrics; else in the last 3 samples.")
     ] = "",
@@ -68,7 +69,8 @@ def triage_command(
             raise ValueError("nothing to read; name log files, - for standard input, or --metrics")
         agent = _agent(policy, model, endpoint, endpoint_model)
         call_graph = None if graph is None else load_call_graph(graph)
-        log = read_log(logs, call_graph.names if call_graph else ())
+        names = [name.strip() for name in services.split(",") if name.strip()]
+        log = read_log(logs, (*(call_graph.names if call_graph else ()), *names))
         findings = findings_of(log, call_graph)
         answer = answer_of(log, call_graph, findings)
         if agent is not None:

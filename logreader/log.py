@@ -13,10 +13,10 @@ from typing import BinaryIO
 from logtriage.play.actions import visible
 
 from .layouts import ObjectLayout, TextLayout, layout_of
-from .lines import BROKEN, CHUNK, Reading, unpacked
-from .names import file_service
+from .lines import BROKEN, CHUNK, HEADING, Reading, under_headings, unpacked
+from .names import file_service, service_name
 from .objects import MOST_OBJECT
-from .tally import Tally
+from .tally import UNNAMED, Tally
 
 STDIN = "-"
 SAMPLE_BYTES = 1 << 18  # bytes at the start of a file that tell how to read it
@@ -82,18 +82,32 @@ def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
             head = stream.read(SAMPLE_BYTES)
             if head.lstrip()[:1] in (b"{", b"["):  # an object may be large
                 head += stream.read(MOST_OBJECT)
+        rest = iter(partial(stream.read, CHUNK), b"")
+        if HEADING.search(head):
+            rest = under_headings(chain([head], rest), _heading_service)
+            head = next(rest)
         # The name of a single file is no evidence of who speaks.
         layout = layout_of(head, services, bool(named[name]) and len(opened) > 1)
         log.files.append(LogFile(name, layout, not isinstance(stream, io.BufferedReader)))
-        parts.append(chain([head], iter(partial(stream.read, CHUNK), b"")))
+        parts.append(chain([head], rest))
     near = min((file.layout.begins for file in log.files if file.layout.begins >= 0), default=None)
     log.ordered = len(opened) == 1 and not log.files[0].layout.periods
     for number, file in enumerate(log.files):
         batches = file.layout.batches(parts[number], file.reading, near, log.ordered)
         with _whole(file.name):
-            file.records, file.untimed = log.tally.add(batches, number, named[file.name] or "log")
+            file.records, file.untimed = log.tally.add(batches, number, own_name(named, file.name))
     log.tally.settle()
     return log
+
+
+def own_name(named: Mapping[str, str], name: str) -> str:
+    """Return who speaks in lines of a file that do not say: of several files, the file's name."""
+    return (named[name] if len(named) > 1 else "") or UNNAMED
+
+
+def _heading_service(heading: str) -> str:
+    """Return the service of a heading, which is a file's path or a name."""
+    return file_service(heading) or service_name(heading)
 
 
 @contextmanager

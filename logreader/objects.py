@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
 
-from .lines import Reading, blocks
+from .lines import COLOURS, Reading, blocks
 from .words import WORDS
 
 MOST_OBJECT = 4 << 20  # characters of an object; of a larger one, the inner objects are read
@@ -101,7 +101,7 @@ def records_in(value: Any, around: Mapping[str, Any] | None = None) -> Iterator[
     elif isinstance(value, dict):
         nested = {dict, list} & set(map(type, value.values()))
         if nested:
-            value = {key: _plain(field) for key, field in value.items()}
+            value = {key: _plain(field, key) for key, field in value.items()}
         lists = _lists(value) if nested else {}
         if not lists:
             yield _unwrapped({**around, **value} if around else value)
@@ -123,8 +123,10 @@ def _lists(value: Mapping[str, Any]) -> dict[str, Any]:
     return lists
 
 
-def _plain(value: Any) -> Any:
-    """Return a value of OTLP as plain JSON; any other value as it is."""
+def _plain(value: Any, name: str = "") -> Any:
+    """Return a value of OTLP as plain JSON, a message that the journal gives in bytes as text, any
+    other value as it is.
+    """
     if isinstance(value, dict) and len(value) == 1:
         kind, inner = next(iter(value.items()))
         if kind in ("stringValue", "intValue", "boolValue", "doubleValue", "bytesValue"):
@@ -132,6 +134,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict) and "attributes" in value:
         return {**value, "attributes": _plain(value["attributes"])}
     pairs = value if isinstance(value, list) else []
+    if pairs and short(name) in FIELDS["message"] and all(type(byte) is int for byte in pairs):
+        text = bytes(byte & 255 for byte in pairs)
+        return COLOURS.sub(b"", text).decode("utf-8", "replace")
     if pairs and all(isinstance(pair, dict) and pair.keys() == {"key", "value"} for pair in pairs):
         return {str(pair["key"]): _plain(pair["value"]) for pair in pairs}
     return value
