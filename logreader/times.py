@@ -51,9 +51,7 @@ DAY_FIRST = MONTH_FIRST._replace(order="dmYHMSp")
 # A form comes before any form that is a part of it; `k` is month and day in one number, `D` and `b`
 # the year too, with and without its century, `h` the hour, minute and second.
 FORMS = (
-    _form(rf"(\d{{4}}[-/]\d\d[-/]\d\d[T _]{CLOCK})(?:[.,]\d+)?{ZONE}", "YmdHMS"),
-    _form(rf"(?<!\d)(\d{{8}}[-T _]{CLOCK})(?:[.,:]\d+)?{ZONE}", "DHMS"),
-    _form(r"^(\d{6} \d{6})()(?= )", "bh"),
+    _form(rf"(\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK})(?:[.,]\d+)?{ZONE}", "YmdHMS"),
     _form(rf"(?<!\d)(\d\d?[-/ ]{MONTH}[-/ ]\d{{4}}[: ]{CLOCK})(?:[.,]\d+)?{ZONE}", "dmYHMS"),
     _form(rf"({MONTH} [ \d]\d {CLOCK}(?:\.\d+)?(?: [A-Z]{{3,4}})? \d{{4}})(?!\d)()", "mdHMSY"),
     _form(
@@ -68,6 +66,9 @@ FORMS = (
     _form(rf"(?<=\b[IWEF])(\d{{4}} {CLOCK})()(?:\.\d+)?", "kHMS", 365 * DAY),
     _form(rf"(?<![\d:._])({CLOCK})()(?:[.,]\d+)?(?![\d:])", "HMS", DAY),
     _form(r"(?<![\w.:-])(1\d{9}(?:\d{3}|\d{6}|\d{9})?)(?:\.\d+)?()(?![\w:])", ""),
+    _form(rf"(?<!\d)(\d{{8}}[-T _]{CLOCK})(?:[.,:]\d+)?{ZONE}", "DHMS"),
+    _form(r"^(\d{6} \d{6})()(?= )", "bh"),
+    _form(rf"(?<![\w.])(\d{{4}}-\d\d-\d\d_{CLOCK})(?:[.,]\d+)?{ZONE}", "YmdHMS"),
 )
 
 

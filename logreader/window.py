@@ -182,7 +182,9 @@ def _first_new(
 def _sharpened(
     tally: Tally, slots: Slots, series: Mapping[Kind, list[int]], start: int, end: int
 ) -> tuple[int, int]:
-    """Return when the window's trouble, which is not new, came most densely: to the bucket."""
+    """Return where in its first and last slot the window's trouble, which is not new, begins and
+    ends so that it is densest between.
+    """
     begins, ends = slots.start + start * slots.width, slots.start + end * slots.width
     more = {
         kind
@@ -199,8 +201,10 @@ def _sharpened(
         return begins, ends
     passed = list(accumulate((seconds[time] for time in times), initial=0))
     best, first, last = 0.0, begins, ends
-    for i, time in enumerate(times):
-        for j in range(i + 2, len(times)):
+    begun = bisect_left(times, begins + slots.width)
+    done = bisect_left(times, ends - slots.width)
+    for i, time in enumerate(times[:begun]):
+        for j in range(max(i + 2, done), len(times)):
             inside, length = passed[j + 1] - passed[i], times[j] + tally.width - time
             rest = ends - begins - length
             outside = passed[-1] - inside + 1  # as if there were one more: none proves no rate
