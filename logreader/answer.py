@@ -5,6 +5,8 @@ evidence, and what to look at next. No model is asked, and nothing is executed.
     print(answer.text())
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -43,6 +45,7 @@ MOST_SHOWN = 160  # characters of a suspect's line
 NO_TROUBLE = "no line tells of trouble"
 NO_BEFORE = "no stretch of the log is unlike the rest of it; give it more of the time before"
 MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its clock is in doubt
+FEW = 60  # records below which no suspect is likely
 MANY = 200  # records from which a log without a calm stretch must have a good share of trouble
 LEAST_TROUBLE = 0.05  # that share
 MOST_UNNAMED = 0.25  # share of lines without a speaker from which it is said
@@ -85,17 +88,6 @@ class SuspectLine:
 
 
 @dataclass(frozen=True)
-class OtherIncident:
-    """Another incident in the same log; its fields are those of its answer."""
-
-    root: str
-    sure: str
-    confidence: float
-    began: str
-    ended: str
-
-
-@dataclass(frozen=True)
 class Answer:
     """An answer, its fields in reading order. A field is empty if the log does not tell."""
 
@@ -110,7 +102,7 @@ class Answer:
     next: str  # what to look at; a command if possible
     suspects: list[SuspectLine]  # the likeliest first
     read: list[str]  # a line about each file
-    others: list[OtherIncident] = field(default_factory=list)
+    others: list[Answer] = field(default_factory=list)  # to another incident in the log
     version: int = VERSION
 
     def text(self) -> str:
@@ -177,8 +169,8 @@ def answer_of(log: Log, graph: CallGraph | None = None, findings: Findings | Non
     return replace(answer, others=_others(log, findings, graph))
 
 
-def _others(log: Log, findings: Findings, graph: CallGraph | None) -> list[OtherIncident]:
-    """Return the incident that the rest of the log shows, apart from the first window."""
+def _others(log: Log, findings: Findings, graph: CallGraph | None) -> list[Answer]:
+    """Return the answer to the incident that the log shows apart from the first window, if any."""
     window = findings.window
     if window is None:
         return []
@@ -192,9 +184,7 @@ def _others(log: Log, findings: Findings, graph: CallGraph | None) -> list[Other
     if gap < apart:
         return []
     other = _answer_of(rest, findings_of(rest, graph))
-    if not other.root:
-        return []
-    return [OtherIncident(other.root, other.sure, other.confidence, other.began, other.ended)]
+    return [other] if other.root else []
 
 
 def _answer_of(log: Log, findings: Findings) -> Answer:
@@ -327,6 +317,8 @@ def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
 def limits(log: Log) -> list[str]:
     """List the flaws of a log that make every suspect uncertain."""
     flaws = ["only one service speaks"] if len(speakers_of(log.tally)) < 2 else []
+    if log.tally.records < FEW:
+        flaws.append("the log has few lines")
     read = [file for file in log.files if file.records]
     clocks = {(file.layout.zoned, *file.layout.periods[:1]) for file in read}
     if len(clocks) > 1 or any(file.untimed > MOST_UNTIMED * file.records for file in read):

@@ -73,14 +73,15 @@ def triage_command(
         log = read_log(logs, (*(call_graph.names if call_graph else ()), *names))
         findings = findings_of(log, call_graph)
         answer = answer_of(log, call_graph, findings)
-        if agent is not None:
-            asked = ask(agent, LogEpisode(log, call_graph, findings))
-    except EndpointError as error:  # the log's own answer is printed all the same
-        failure = f"{endpoint_model} did not answer: {error}"
     except OSError as error:
         raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}"), 1) from None
 
     name = policy or model or endpoint_model
+    try:
+        if agent is not None:
+            asked = ask(agent, LogEpisode(log, call_graph, findings))
+    except (EndpointError, ValueError) as error:  # the log's own answer is printed all the same
+        failure = f"{name} did not answer: {error}"
     output = asdict(answer)
     if asked is not None:
         sure = answer.sureness_of(asked.root_cause)

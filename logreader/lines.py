@@ -78,7 +78,7 @@ def blocks(parts: Iterable[bytes], reading: Reading) -> Iterator[list[bytes]]:
 
 def under_headings(parts: Iterable[bytes], name_of: Callable[[str], str]) -> Iterator[bytes]:
     """Yield the parts of a file whose lines stand under headings (`==> web.log <==`) with the name
-    of its heading before each line, as containers' logs have it. A heading becomes an empty line.
+    of its heading before each line, as containers' logs have it; a heading loses its own words.
     """
     rest, name = b"", b""
     for chunk in chain(parts, [b""]):
@@ -88,9 +88,8 @@ def under_headings(parts: Iterable[bytes], name_of: Callable[[str], str]) -> Ite
         for number, line in enumerate(lines):
             if heading := HEADING.match(line):
                 words = heading[1].decode("utf-8", "replace")
-                name, lines[number] = name_of(words).encode() + b" | ", b""
-            elif line.strip():
-                lines[number] = name + line
+                name, line = name_of(words).encode() + b" | ", b""
+            lines[number] = name + line
         yield b"\n".join(lines) + (b"\n" if chunk and not len(rest) > MOST_LINE else b"")
 
 

@@ -75,7 +75,8 @@ def read_named(files: Mapping[str, bytes], services: Sequence[str] = ()) -> Log:
 
 def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
     log, parts = Log(Tally(services)), []
-    named = {name: file_service(name) if name != STDIN else "" for name in opened}
+    several = len(opened) > 1  # the name of a single file is no evidence of who speaks
+    named = {name: file_service(name) if several and name != STDIN else "" for name in opened}
     for name, raw in opened.items():
         stream = unpacked(raw, name)
         with _whole(name):
@@ -86,8 +87,7 @@ def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
         if HEADING.search(head):
             rest = under_headings(chain([head], rest), _heading_service)
             head = next(rest)
-        # The name of a single file is no evidence of who speaks.
-        layout = layout_of(head, services, bool(named[name]) and len(opened) > 1)
+        layout = layout_of(head, services, bool(named[name]))
         log.files.append(LogFile(name, layout, not isinstance(stream, io.BufferedReader)))
         parts.append(chain([head], rest))
     near = min((file.layout.begins for file in log.files if file.layout.begins >= 0), default=None)
@@ -95,14 +95,9 @@ def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
     for number, file in enumerate(log.files):
         batches = file.layout.batches(parts[number], file.reading, near, log.ordered)
         with _whole(file.name):
-            file.records, file.untimed = log.tally.add(batches, number, own_name(named, file.name))
+            file.records, file.untimed = log.tally.add(batches, number, named[file.name] or UNNAMED)
     log.tally.settle()
     return log
-
-
-def own_name(named: Mapping[str, str], name: str) -> str:
-    """Return who speaks in lines of a file that do not say: of several files, the file's name."""
-    return (named[name] if len(named) > 1 else "") or UNNAMED
 
 
 def _heading_service(heading: str) -> str:

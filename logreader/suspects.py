@@ -63,7 +63,8 @@ class Trouble:
     def cause(self) -> bool:
         """Whether its words tell of a cause within the service itself."""
         own = self.happened is not None and self.happened.own
-        own = own and not SYMPTOMS.search(self.example)
+        # What is refused with a warning is somebody's mistake, such as a wrong password.
+        own = own and self.level > WARN and not SYMPTOMS.search(self.example)
         return (own or bool(CAUSES.search(self.example))) and not self.names
 
     @property
@@ -212,7 +213,7 @@ def _trouble(
         sum(before[number] for number in numbers) * counts.length / rest if rest else 0.0,
         gain(lines, counts.length, usual, rest) if rest else log2(1.0 + lines),
         shape.example,
-        tally.first_line(counts.first[most], most),
+        tally.firsts.get((max(-1, counts.first[most] // tally.width), most), shape.at),
         shape.level,
         min(counts.first[number] for number in now),
         dict(names),

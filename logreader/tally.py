@@ -120,7 +120,11 @@ class Tally:
         return read, untimed
 
     def _note_firsts(
-        self, seconds: Sequence[int], shapes: Sequence[int], file: int, record: Callable[[int], Record]
+        self,
+        seconds: Sequence[int],
+        shapes: Sequence[int],
+        file: int,
+        record: Callable[[int], Record],
     ) -> None:
         """Note where the first line of each new count of trouble is."""
         bad = {shape for shape in {*shapes} if self.shapes[shape].level >= WARN}
@@ -254,11 +258,6 @@ class Tally:
         for shape in moved:
             shape.service = into[shape.service]
         return bool(moved)
-
-    def first_line(self, second: int, shape: int) -> tuple[int, int]:
-        """Return where the first line of a count is, or else the shape's example."""
-        cell = second // self.width if second >= 0 else -1, shape
-        return self.firsts.get(cell, self.shapes[shape].at)
 
     def without(self, start: int, end: int) -> "Tally":
         """Return these counts without those between two times; what was read is shared."""

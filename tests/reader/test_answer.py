@@ -287,3 +287,27 @@ def test_on_simulated_logs_likely_is_right():
         answer = answer_of(read_named(files, graph.names if graph else ()), graph)
         sure += [answer.root == root] if answer.sure == LIKELY else []
     assert len(sure) >= 6 and all(sure)
+
+
+@pytest.mark.parametrize("second", ["cart-db", "mail"])
+def test_two_incidents_in_a_log_are_two_answers(second):
+    rows = calm() + trouble("cart-db", CORRUPT, start=600, end=900)
+    rows += trouble("web", "cart-db is unavailable for {n}", start=600, end=900)
+    rows += trouble(second, "No space left on device, {n}", start=3000, end=3300)
+    rows += trouble("web", second + " is unavailable for {n}", start=3000, end=3300)
+    answer = answer_of(read(rows))
+    (other,) = answer.others
+    assert {answer.began, other.began} == {"2026-11-22 03:10:00", "2026-11-22 03:50:00"}
+    assert {answer.root, other.root} == {"cart-db", second}
+    assert f"also {other.root}, since {other.began}" in answer.text()
+    assert answer_of(read(ROWS)).others == []
+
+
+@pytest.mark.parametrize("services", [2, 3, 4])
+def test_of_services_that_tie_none_is_surer_than_their_number_allows(services):
+    names = ["billing", "ledger", "stock", "mailer"][:services]
+    rows = calm([*names, "web"])
+    for name in names:
+        rows += trouble(name, "disk of {n} is full, no space left on device")
+    answer = answer_of(read(rows))
+    assert answer.confidence <= 1 / services + 0.01 and answer.sure != LIKELY
