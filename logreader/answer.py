@@ -7,6 +7,7 @@ evidence, and what to look at next. No model is asked, and nothing is executed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -14,7 +15,7 @@ from itertools import pairwise
 from logtriage.play.actions import visible
 from logtriage.world.call_graph import CallGraph
 
-from .levels import LEVEL_NAMES, WARN, stated_level
+from .levels import FATAL, LEVEL_NAMES, WARN, stated_level
 from .lines import quoted
 from .log import STDIN, Log, LogFile
 from .suspects import (
@@ -46,8 +47,8 @@ NO_TROUBLE = "no line tells of trouble"
 NO_BEFORE = "no stretch of the log is unlike the rest of it; give it more of the time before"
 MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its clock is in doubt
 FEW = 60  # records below which no suspect is likely
-MANY = 200  # records from which a log without a calm stretch must have a good share of trouble
-LEAST_TROUBLE = 0.05  # that share
+MANY = 200  # records from which an error is nothing special
+LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
 MOST_UNNAMED = 0.25  # share of lines without a speaker from which it is said
 VERSION = 4  # of the fields of an answer
 LEAD = 60  # how many seconds before the trouble to start reading
@@ -256,10 +257,19 @@ def _unnamed(tally: Tally) -> list[str]:
     ]
 
 
-def _mostly_calm(tally: Tally) -> bool:
-    """Whether a log is long, and little in it is trouble."""
-    trouble = sum(lines for _, shape, lines in tally.rows() if tally.shapes[shape].level >= WARN)
-    return tally.records >= MANY and trouble < LEAST_TROUBLE * tally.records
+def _mostly_calm(log: Log, findings: Findings) -> bool:
+    """Whether little in a log is trouble, and in it nothing dies. In a short log, an error by which
+    the first suspect tells what has happened to itself is enough.
+    """
+    shapes, lines = log.tally.shapes, Counter[int]()
+    for _, shape, count in log.tally.rows():
+        lines[shapes[shape].level] += count
+    trouble = sum(count for level, count in lines.items() if level >= WARN)
+    if lines[FATAL] or trouble >= LEAST_TROUBLE * log.tally.records:
+        return False
+    troubles = findings.evidence[findings.suspects[0].service].troubles
+    own = any(trouble.cause and trouble.level > WARN for trouble in troubles)
+    return not own or log.tally.records >= MANY
 
 
 def _time(log: Log, second: int) -> str:
@@ -286,7 +296,7 @@ def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
         return UNSURE, 0.0, why
     if findings.window is None:
         chance = confidence_without_before(findings.suspects, findings.evidence)
-        if chance < POSSIBLE_FROM or _mostly_calm(log.tally):
+        if chance < POSSIBLE_FROM or _mostly_calm(log, findings):
             return UNSURE, 0.0, NO_BEFORE
         return POSSIBLE, chance, "trouble from the first line on, so nothing shows what is usual"
     chance = confidence(findings.suspects, findings.evidence, findings.window.gain)
