@@ -172,20 +172,17 @@ def answer_of(log: Log, graph: CallGraph | None = None, findings: Findings | Non
 
 def _others(log: Log, findings: Findings, graph: CallGraph | None) -> list[Answer]:
     """Return the answer to the incident that the log shows apart from the first window, if any."""
-    window = findings.window
-    if window is None:
+    if (window := findings.window) is None:
         return []
     rest = replace(log, tally=log.tally.without(window.start, window.end))
-    other_window = find_window(rest.tally)
+    more = findings_of(rest, graph)
     seconds = [second for second, _, _ in log.tally.rows() if second >= 0]
     apart = 2 * (max(seconds) - min(seconds)) // SLOTS
-    if other_window is None:
+    later = more.window
+    if not later or max(later.start - window.end, window.start - later.end) < apart:
         return []
-    gap = max(other_window.start - window.end, window.start - other_window.end)
-    if gap < apart:
-        return []
-    other = _answer_of(rest, findings_of(rest, graph))
-    return [other] if other.root else []
+    answer = _answer_of(rest, more)
+    return [answer] if answer.root else []
 
 
 def _answer_of(log: Log, findings: Findings) -> Answer:
@@ -245,16 +242,12 @@ def _telling(trouble: Trouble) -> tuple[bool, bool, float]:
 
 def _unnamed(tally: Tally) -> list[str]:
     """Say what share of the lines does not tell who speaks, if it is large."""
-    nobody = sum(
-        lines
-        for _, shape, lines in tally.rows()
-        if tally.services[tally.shapes[shape].service] == UNNAMED
-    )
-    if nobody <= MOST_UNNAMED * tally.records:
-        return []
-    return [
-        f"{nobody / tally.records:.0%} of the lines do not say who speaks; --services names them"
-    ]
+    lines = Counter[str]()
+    for _, shape, count in tally.rows():
+        lines[tally.services[tally.shapes[shape].service]] += count
+    share = lines[UNNAMED] / max(1, tally.records)
+    text = f"{share:.0%} of the lines do not say who speaks; --services names them"
+    return [text] if share > MOST_UNNAMED else []
 
 
 def _mostly_calm(log: Log, findings: Findings) -> bool:

@@ -83,14 +83,15 @@ def under_headings(parts: Iterable[bytes], name_of: Callable[[str], str]) -> Ite
     rest, name = b"", b""
     for chunk in chain(parts, [b""]):
         *lines, rest = (rest + chunk).split(b"\n")
+        end = b"\n"
         if not chunk or len(rest) > MOST_LINE:
-            lines, rest = [*lines, rest], b""
+            lines, rest, end = [*lines, rest], b"", b""
         for number, line in enumerate(lines):
             if heading := HEADING.match(line):
                 words = heading[1].decode("utf-8", "replace")
-                name, line = name_of(words).encode() + b" | ", b""
+                name, line = f"{name_of(words) or words.replace(' ', '_')} | ".encode(), b""
             lines[number] = name + line
-        yield b"\n".join(lines) + (b"\n" if chunk and not len(rest) > MOST_LINE else b"")
+        yield b"\n".join(lines) + (end if lines else b"")
 
 
 def _bounded(lines: list[bytes], reading: Reading) -> Iterator[list[bytes]]:

@@ -14,7 +14,7 @@ from logtriage.play.actions import visible
 
 from .layouts import ObjectLayout, TextLayout, layout_of
 from .lines import BROKEN, CHUNK, HEADING, Reading, under_headings, unpacked
-from .names import file_service, service_name
+from .names import file_service
 from .objects import MOST_OBJECT
 from .tally import UNNAMED, Tally
 
@@ -85,7 +85,7 @@ def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
                 head += stream.read(MOST_OBJECT)
         rest = iter(partial(stream.read, CHUNK), b"")
         if HEADING.search(head):
-            rest = under_headings(chain([head], rest), _heading_service)
+            rest = under_headings(chain([head], rest), file_service)
             head = next(rest)
         layout = layout_of(head, services, bool(named[name]))
         log.files.append(LogFile(name, layout, not isinstance(stream, io.BufferedReader)))
@@ -98,11 +98,6 @@ def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
             file.records, file.untimed = log.tally.add(batches, number, named[file.name] or UNNAMED)
     log.tally.settle()
     return log
-
-
-def _heading_service(heading: str) -> str:
-    """Return the service of a heading, which is a file's path or a name."""
-    return file_service(heading) or service_name(heading)
 
 
 @contextmanager

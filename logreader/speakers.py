@@ -116,14 +116,14 @@ def place_of(
 
 def _as_head(lines: Sequence[Headed], pattern: re.Pattern[bytes]) -> Place | None:
     """Return a head as a place if nearly all lines have it; its prior is the number of names."""
-    matches = [match for line in lines if (match := pattern.match(line.text))]
-    names = {service_name(match[1]) for match in matches}
+    matches = {line: match for line in lines if (match := pattern.match(line.text))}
+    names = {service_name(match[1]) for match in matches.values()}
     wrong = [name for name in names if name.lower() in LEVELS or no_name(name)]
-    if not names or wrong or len(names) > MOST_NAMES or len(matches) < HEADED * len(lines):
+    if not names or wrong or len(names) > MOST_NAMES or len(matches) < HEADED * len({*lines}):
         return None
     if all(map(PLATFORM.match, names)) and len(lines) > 1:
         return None
-    ahead = sum(match.end(1) <= line.begin for match, line in zip(matches, lines, strict=False))
+    ahead = sum(match.end(1) <= line.begin for line, match in matches.items())
     first = pattern is HEADS[0] or 2 * ahead > len(matches)
     return Place(pattern, float(len(names)), first, pattern is not HEADS[-1])
 

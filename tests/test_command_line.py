@@ -171,14 +171,14 @@ def test_triage_answers_by_itself_and_calls_nobody(log, monkeypatch):
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     told = run("triage", log)
-    assert told.exit_code == 0 and told.stdout.startswith(FIRST), told.output
+    assert told.exit_code == 0 and FIRST in told.stdout, told.output
     piped = CliRunner().invoke(app, ["triage", "-"], input=SHOP_LOG)
-    assert piped.exit_code == 0 and piped.stdout.startswith(FIRST)
+    assert piped.exit_code == 0 and FIRST in piped.stdout
     # Of what was piped no file is there to look at.
     assert piped.stdout == told.stdout.replace(str(log), "-")
 
 
-FIELDS = "root sure confidence began ended why chain evidence next suspects read"
+FIELDS = "root sure confidence began ended why chain evidence next suspects read others version"
 
 
 def test_triage_can_print_json_and_takes_a_call_graph(log, tmp_path):
@@ -193,7 +193,7 @@ def test_triage_can_print_json_and_takes_a_call_graph(log, tmp_path):
     graph = tmp_path / "graph.yaml"
     graph.write_text("services: [{name: web-app, kind: edge, calls: [cart-db]}, {name: cart-db}]")
     told = run("triage", log, "--graph", graph)
-    assert told.exit_code == 0 and told.stdout.startswith("cart-db, since "), told.output
+    assert told.exit_code == 0 and "\ncart-db, since " in told.stdout, told.output
     graph.write_text("services: [{name: web-app, calls: [gone]}]")
     assert f"{graph}: web-app calls unknown" in refusal("triage", log, "--graph", graph)
 
@@ -206,7 +206,7 @@ def test_triage_without_evidence_exits_with_3_and_asks_a_model_all_the_same(tiny
     assert told.exit_code == 3 and json.loads(told.stdout)["root"] == ""
     path.write_text("ERROR user-db is down\n")
     told = run("triage", path, "--model", tiny_base)
-    assert told.exit_code == 3 and told.stdout.startswith("not enough evidence")
+    assert told.exit_code == 3 and "not enough evidence: " in told.stdout
     says = f"{tiny_base} says, of the same evidence, which makes its root not enough evidence:"
     assert says in told.stdout and " s each" in told.stdout
 
@@ -214,12 +214,12 @@ def test_triage_without_evidence_exits_with_3_and_asks_a_model_all_the_same(tiny
 def test_triage_asks_a_server_and_answers_without_it_too(log):
     with talking(lambda *_: RESOLVES) as (url, talk):
         told = run("triage", log, "--endpoint", url, "--endpoint-model", "toy")
-        assert told.exit_code == 0 and told.stdout.startswith(FIRST), told.output
+        assert told.exit_code == 0 and FIRST in told.stdout, told.output
         assert "toy says, of the same evidence, which" in told.stdout
         assert "ERROR web-app call to cart-db failed" in talk.openings()[0]
     with talking(lambda *_: refused(401, "who are you?")) as (url, _):
         told = run("triage", log, "--endpoint", url, "--endpoint-model", "toy")
-        assert told.exit_code == 1 and told.stdout.startswith(FIRST)
+        assert told.exit_code == 1 and FIRST in told.stdout
         assert told.stderr.startswith("error: toy did not answer: ") and "401" in told.stderr
 
 

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from corpus import table
+from shop_log import read_in_parts
 
 from logreader.answer import LIKELY, POSSIBLE, UNSURE, answer_of
 from logreader.causes import CAUSES
@@ -199,3 +200,12 @@ def test_since_is_the_first_line_of_a_trouble_that_came_before_now_and_then():
     answer = answer_of(read_text("".join(rows)))
     assert answer.suspects[0].service == "store" and answer.began == "2026-05-20 10:40:00Z"
     assert "2026-05-20T10:40:00Z WARN" in rows[answer.suspects[0].number - 1]
+
+
+def test_a_line_under_a_heading_keeps_its_number_however_it_is_read(monkeypatch):
+    text = "==> web <==\n2026-11-22 03:00:01 INFO up\n\n"
+    text += "==> db <==\n2026-11-22 03:00:02 FATAL disk full\n"
+    for size in (64, 100, 1 << 16):
+        read_in_parts(monkeypatch, size)
+        answer = answer_of(read_text(text))
+        assert (answer.root, answer.suspects[0].number) == ("db", 5)
