@@ -233,7 +233,11 @@ def test_triage_refuses_what_it_cannot_read_or_ask(log, tmp_path):
         ((log, "--policy", "trace", "--model", "x"), "leave out the rest"),
         ((log, "--endpoint", "http://x"), "--endpoint-model go together"),
         ((log, "--policy", "tarce"), "unknown policy 'tarce'"),
-        ((log, "--policy", "belief"), "cannot be simulated"),
-        ((empty, "--policy", "trace"), "paste some log lines"),
     ):
         assert told in refusal("triage", *words)
+    for words, kept, told in (
+        ((log, "--policy", "belief"), FIRST, "cannot be simulated"),
+        ((empty, "--policy", "trace"), "no line could be read", "paste some log lines"),
+    ):
+        both = run("triage", *words)
+        assert both.exit_code == 1 and kept in both.stdout and told in both.stderr
