@@ -5,17 +5,21 @@ evidence, and what to look at next. No model is asked, and nothing is executed.
     print(answer.text())
 """
 
+from __future__ import annotations
+
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from logtriage.play.actions import visible
 from logtriage.world.call_graph import CallGraph
 
-from .levels import LEVEL_NAMES, stated_level
+from .levels import FATAL, LEVEL_NAMES, WARN, stated_level
 from .lines import quoted
 from .log import STDIN, Log, LogFile
 from .suspects import (
+    Evidence,
     ServiceEvidence,
     Suspect,
     Trouble,
@@ -23,19 +27,30 @@ from .suspects import (
     chain_to,
     changes,
     confidence,
+    confidence_without_before,
+    cut_off,
     doubts,
     rank,
     weigh,
 )
-from .tally import speakers_of
+from .tally import UNNAMED, Tally, speakers_of
 from .times import format_time
-from .window import Window, find_window
+from .window import SLOTS, Window, find_window
 
 LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"
 LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5  # the probabilities from which an answer is called so
 OF_ROOT = 3  # lines of the first suspect that an answer quotes
 MOST_SUSPECTS = 3
+SOMEBODY = "somebody"  # shown for who speaks in lines that do not say
+MOST_SHOWN = 160  # characters of a suspect's line
+NO_TROUBLE = "no line tells of trouble"
+NO_BEFORE = "no stretch of the log is unlike the rest of it; give it more of the time before"
 MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its clock is in doubt
+FEW = 60  # records below which no suspect is likely
+MANY = 200  # records from which an error is nothing special
+LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
+MOST_UNNAMED = 0.25  # share of lines without a speaker from which it is said
+VERSION = 4  # of the fields of an answer
 LEAD = 60  # how many seconds before the trouble to start reading
 AROUND = 10  # lines to read on either side of the first line of trouble
 
@@ -54,6 +69,26 @@ class EvidenceLine:
 
 
 @dataclass(frozen=True)
+class SuspectLine:
+    """A suspect, and one line of evidence; empty where it has none."""
+
+    service: str
+    share: float  # of all that is wrong, 0 to 1
+    cause: str = ""  # what has happened to it, by the words of its line
+    line: str = ""
+    file: str = ""
+    number: int = 0  # of the line, from 1; 0 for none
+    says: str = ""  # who says so, if it is another service
+
+    def text(self) -> str:
+        """Format the suspect for a terminal."""
+        at = f'("{self.line}", {self.file}:{self.number})' if self.line else ""
+        says = f", says {self.says}" if self.says else ""
+        words = f"{self.cause}{says} {at}".strip(" ,") or "it fell silent"
+        return f"{self.service} {self.share:.0%}: {words}"
+
+
+@dataclass(frozen=True)
 class Answer:
     """An answer, its fields in reading order. A field is empty if the log does not tell."""
 
@@ -66,16 +101,24 @@ class Answer:
     chain: list[str]  # who made whom fail, from the root to the last service that complains
     evidence: list[EvidenceLine]  # lines of the first suspect, then one of each further service
     next: str  # what to look at; a command if possible
-    suspects: list[Suspect]
+    suspects: list[SuspectLine]  # the likeliest first
     read: list[str]  # a line about each file
+    others: list[Answer] = field(default_factory=list)  # to another incident in the log
+    version: int = VERSION
 
     def text(self) -> str:
-        """Format the answer for a terminal; line 1 says who, since when, how sure and why."""
-        since = f", since {self.began}" if self.began else ""
-        since += f", over by {self.ended}" if self.ended else ""
-        rows = [f"{self.root}{since}: {self.sure} ({self.confidence:.0%}), {self.why}"]
-        if not self.root:
-            rows = [f"{self.sure}: {self.why}{since}"]
+        """Format the answer for a terminal: the suspects, then whether that is enough to act on,
+        with who, since when, how sure and why.
+        """
+        rows = [suspect.text() for suspect in self.suspects]
+        since = _between(self.began, self.ended)
+        if self.root:
+            rows.append(f"{self.root}{since}: {self.sure} ({self.confidence:.0%}), {self.why}")
+        else:
+            rows.append(f"{self.sure}: {self.why}{since}")
+        for other in self.others:
+            since = _between(other.began, other.ended)
+            rows.append(f"also {other.root}{since}: {other.sure} ({other.confidence:.0%})")
         if len(self.chain) > 1:
             rows.append("chain: " + " -> ".join(reversed(self.chain)))
         for row in self.evidence:
@@ -86,9 +129,6 @@ class Answer:
             rows += [f"  {at} {row.service}, {lines}", f"    {row.line}"]
         if self.next:
             rows.append(f"next: {self.next}")
-        if self.suspects:
-            shares = [f"{suspect.service} {suspect.share:.0%}" for suspect in self.suspects]
-            rows.append(f"suspects: {', '.join(shares)}")
         return "\n".join([*rows, *(f"read {line}" for line in self.read)])
 
     def sureness_of(self, service: str) -> str:
@@ -97,6 +137,10 @@ class Answer:
             return self.sure
         named = any(suspect.service == service for suspect in self.suspects)
         return POSSIBLE if named and self.sure == POSSIBLE else UNSURE
+
+
+def _between(began: str, ended: str) -> str:
+    return (f", since {began}" if began else "") + (f", over by {ended}" if ended else "")
 
 
 @dataclass(frozen=True)
@@ -122,10 +166,32 @@ def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
 def answer_of(log: Log, graph: CallGraph | None = None, findings: Findings | None = None) -> Answer:
     """Put the `findings` of a log with that call graph into words; None to work them out."""
     findings = findings or findings_of(log, graph)
+    answer = _answer_of(log, findings)
+    return replace(answer, others=_others(log, findings, graph))
+
+
+def _others(log: Log, findings: Findings, graph: CallGraph | None) -> list[Answer]:
+    """Return the answer to the incident that the log shows apart from the first window, if any."""
+    if (window := findings.window) is None:
+        return []
+    rest = replace(log, tally=log.tally.without(window.start, window.end))
+    more = findings_of(rest, graph)
+    seconds = [second for second, _, _ in log.tally.rows() if second >= 0]
+    apart = 2 * (max(seconds) - min(seconds)) // SLOTS
+    later = more.window
+    if not later or max(later.start - window.end, window.start - later.end) < apart:
+        return []
+    answer = _answer_of(rest, more)
+    return [answer] if answer.root else []
+
+
+def _answer_of(log: Log, findings: Findings) -> Answer:
+    """Return the answer to one incident."""
     sure, chance, why = _sureness(log, findings)
     first = findings.suspects[0].service if findings.suspects else ""
     window = findings.window
     chain = chain_to(first, findings.evidence) if first and sure != UNSURE else []
+    chain = [name for name in chain if name != UNNAMED]
     return Answer(
         "" if sure == UNSURE else first,
         sure,
@@ -135,10 +201,68 @@ def answer_of(log: Log, graph: CallGraph | None = None, findings: Findings | Non
         why,
         chain,
         _evidence(log, findings, chain),
-        _next(log, window, first, findings.evidence[first].troubles) if first and window else "",
-        list(findings.suspects[:MOST_SUSPECTS]),
-        [_read_line(file) for file in log.files],
+        _next(log, window, findings.evidence[first].troubles, first) if first else "",
+        _suspect_lines(log, findings),
+        [*map(_read_line, log.files), *_unnamed(log.tally)],
     )
+
+
+def _suspect_lines(log: Log, findings: Findings) -> list[SuspectLine]:
+    """Return the likeliest suspects, each with its most telling line; if nobody may be named, the
+    cause in lines that do not say who speaks.
+    """
+    suspects = [*findings.suspects[:MOST_SUSPECTS]]
+    if not suspects and UNNAMED in findings.evidence and findings.evidence[UNNAMED].troubles:
+        suspects = [Suspect(UNNAMED, 1.0)]
+    return [_suspect_line(log, suspect, findings.evidence) for suspect in suspects]
+
+
+def _suspect_line(log: Log, suspect: Suspect, evidence: Evidence) -> SuspectLine:
+    """Return a suspect with the line of its own that tells most, or else with a complaint."""
+    troubles, says = evidence[suspect.service].troubles, ""
+    if not troubles and (complaining := accusers(suspect.service, evidence)):
+        most = max(complaining, key=lambda accuser: accuser.names[suspect.service] * accuser.mass)
+        troubles = [trouble for trouble in most.troubles if suspect.service in trouble.names]
+        says = SOMEBODY if most.name == UNNAMED else most.name
+    name = SOMEBODY if suspect.service == UNNAMED else suspect.service
+    if not troubles:
+        return SuspectLine(name, suspect.share)
+    trouble = min(troubles, key=_telling)
+    cause = trouble.happened.name if trouble.happened else ""
+    text, file = visible(trouble.example, MOST_SHOWN), log.files[trouble.at[0]].name
+    number = trouble.at[1] + 1
+    return SuspectLine(name, suspect.share, cause, text, visible(file, 200), number, says)
+
+
+def _telling(trouble: Trouble) -> tuple[bool, bool, float]:
+    """Sort lines that tell a service's own cause before complaints, and these before the rest."""
+    happened = trouble.happened
+    return not (happened and happened.own), happened is None, -trouble.mass
+
+
+def _unnamed(tally: Tally) -> list[str]:
+    """Say what share of the lines does not tell who speaks, if it is large."""
+    lines = Counter[str]()
+    for _, shape, count in tally.rows():
+        lines[tally.services[tally.shapes[shape].service]] += count
+    share = lines[UNNAMED] / max(1, tally.records)
+    text = f"{share:.0%} of the lines do not say who speaks; --services names them"
+    return [text] if share > MOST_UNNAMED else []
+
+
+def _mostly_calm(log: Log, findings: Findings) -> bool:
+    """Whether little in a log is trouble, and in it nothing dies. In a short log, an error by which
+    the first suspect tells what has happened to itself is enough.
+    """
+    shapes, lines = log.tally.shapes, Counter[int]()
+    for _, shape, count in log.tally.rows():
+        lines[shapes[shape].level] += count
+    trouble = sum(count for level, count in lines.items() if level >= WARN)
+    if lines[FATAL] or trouble >= LEAST_TROUBLE * log.tally.records:
+        return False
+    troubles = findings.evidence[findings.suspects[0].service].troubles
+    own = any(trouble.cause and trouble.level > WARN for trouble in troubles)
+    return not own or log.tally.records >= MANY
 
 
 def _time(log: Log, second: int) -> str:
@@ -155,11 +279,19 @@ def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
     if not log.tally.records:
         return UNSURE, 0.0, "no line could be read"
     if not findings.suspects:
-        return UNSURE, 0.0, "no line tells of trouble"
-    if findings.window is None:
-        why = "no stretch of the log is unlike the rest of it; give it more of the time before"
+        unnamed = findings.evidence.get(UNNAMED)
+        why = "the log does not say who speaks" if unnamed and unnamed.troubles else NO_TROUBLE
         return UNSURE, 0.0, why
     first = findings.suspects[0]
+    if client := cut_off(findings.suspects, findings.evidence, log.tally):
+        client = "the client" if client == UNNAMED else client
+        why = f"the network between {client} and {first.service}, or either end"
+        return UNSURE, 0.0, why
+    if findings.window is None:
+        chance = confidence_without_before(findings.suspects, findings.evidence)
+        if chance < POSSIBLE_FROM or _mostly_calm(log, findings):
+            return UNSURE, 0.0, NO_BEFORE
+        return POSSIBLE, chance, "trouble from the first line on, so nothing shows what is usual"
     chance = confidence(findings.suspects, findings.evidence, findings.window.gain)
     if chance < POSSIBLE_FROM:
         near = " or ".join(suspect.service for suspect in findings.suspects[:2])
@@ -171,6 +303,10 @@ def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
     proven = all(file.layout.proven for file in log.files if file.records)
     if not (proven or log.tally.known or accusers(first.service, findings.evidence)):
         against.append("its names may be no services")
+    own = [trouble.happened for trouble in findings.evidence[first.service].troubles]
+    witness = accusers(first.service, findings.evidence) or any(own)
+    if not (witness or findings.evidence[first.service].cause):
+        against.append("nobody complains of it, and no line tells a cause")
     against += [
         f"{service} changed shortly before: {visible(line, 60)}"
         for service, line in changes(log.tally, findings.window).items()
@@ -184,6 +320,8 @@ def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
 def limits(log: Log) -> list[str]:
     """List the flaws of a log that make every suspect uncertain."""
     flaws = ["only one service speaks"] if len(speakers_of(log.tally)) < 2 else []
+    if log.tally.records < FEW:
+        flaws.append("the log has few lines")
     read = [file for file in log.files if file.records]
     clocks = {(file.layout.zoned, *file.layout.periods[:1]) for file in read}
     if len(clocks) > 1 or any(file.untimed > MOST_UNTIMED * file.records for file in read):
@@ -217,9 +355,11 @@ def _evidence_line(log: Log, findings: Findings, service: str, trouble: Trouble)
     )
 
 
-def _next(log: Log, window: Window, first: str, troubles: Sequence[Trouble]) -> str:
+def _next(log: Log, window: Window | None, troubles: Sequence[Trouble], first: str) -> str:
     """Say what to look at: the first suspect's earliest trouble, or its log if it shows none."""
     if not troubles:
+        if window is None:
+            return f"read the log of {visible(first, 60)} from before the first line on"
         start = _time(log, max(0, window.start - (0 if log.ordered else LEAD)))
         return f"read the log of {visible(first, 60)} from {start} on"
     number, line = min(troubles, key=lambda trouble: trouble.first).at

@@ -29,6 +29,7 @@ def triage_command(
     metrics: Annotated[
         Path | None, typer.Option(help="Metrics in CSV, in the place of logs; needs --graph.")
     ] = None,
+    services: Annotated[str, typer.Option(help="Names of the services, as a,b,c.")] = "",
     began: Annotated[
         str, typer.Option(help="When the trouble began, for --metrics; else in the last 3 samples.")
     ] = "",
@@ -68,17 +69,19 @@ def triage_command(
             raise ValueError("nothing to read; name log files, - for standard input, or --metrics")
         agent = _agent(policy, model, endpoint, endpoint_model)
         call_graph = None if graph is None else load_call_graph(graph)
-        log = read_log(logs, call_graph.names if call_graph else ())
+        names = [name.strip() for name in services.split(",") if name.strip()]
+        log = read_log(logs, (*(call_graph.names if call_graph else ()), *names))
         findings = findings_of(log, call_graph)
         answer = answer_of(log, call_graph, findings)
-        if agent is not None:
-            asked = ask(agent, LogEpisode(log, call_graph, findings))
-    except EndpointError as error:  # the log's own answer is printed all the same
-        failure = f"{endpoint_model} did not answer: {error}"
     except OSError as error:
         raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}"), 1) from None
 
     name = policy or model or endpoint_model
+    try:
+        if agent is not None:
+            asked = ask(agent, LogEpisode(log, call_graph, findings))
+    except (EndpointError, ValueError) as error:  # the log's own answer is printed all the same
+        failure = f"{name} did not answer: {error}"
     output = asdict(answer)
     if asked is not None:
         sure = answer.sureness_of(asked.root_cause)

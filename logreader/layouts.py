@@ -23,7 +23,7 @@ from .objects import (
     records_in,
     short,
 )
-from .speakers import Headed, best_key, best_place
+from .speakers import Headed, best_key, place_of
 from .tally import HEAD, HEXADECIMAL, TIMED, Batch, Record
 from .times import FORMS, LOOK, MISSING, Clock, Stamps, find_forms, find_stamp, say_zones, time_of
 
@@ -59,7 +59,7 @@ class TextLayout:
         self.begins = next((second for second in seconds if second >= 0), -1)  # first whole date
         headed = [self.headed(line) for line in sample]
         timed = [line for line in headed if line.begin >= 0] if self.forms else headed
-        self.place = best_place(timed, services, least) if timed else None
+        self.place = place_of(headed, timed, services, least)
         self.speaker = "its lines" if self.place else ""  # what tells who speaks
         self.proven = bool(self.place and self.place.proven)  # whether they are surely services
         names = {self.speaker_in(line.text) or b"" for line in timed}
@@ -188,7 +188,8 @@ class ObjectLayout:
             return share(path, lambda value: named_level(value, short(path[-1])) is not None) > 0.8
 
         def worded(path: KeyPath) -> bool:
-            return share(path, lambda value: str(value).strip().lower() in LEVELS) > 0.95
+            named = short(path[-1]) not in ("type", "kind", "event")  # `log` is a type, too
+            return named and share(path, lambda value: str(value).strip().lower() in LEVELS) > 0.95
 
         times = [*filter(timed, common)]
         self._time = [path for path in named("time") if path in times] or times[:1]
@@ -196,7 +197,11 @@ class ObjectLayout:
         forms = find_forms([value.encode("utf-8", "replace") for value in written])
         self._clocks = [Clock(form) for form in forms]  # for times written as text
         self._level = [*filter(levelled, named("level"))] or [*filter(worded, common)]
-        self._message = [path for path in named("message") if isinstance(values[path][0], str)]
+        self._message = [
+            path
+            for path in named("message")
+            if isinstance(values[path][0], str) and _names(path)[1] not in FIELDS["error"]
+        ]
         self._error = [path for path in named("error") if path not in self._message][:2]
         requests = any(_names(path)[0] in FIELDS["request"] for path in common)
         self._status = named("status") if requests or not self._message else []
@@ -254,8 +259,6 @@ class ObjectLayout:
     def _message_of(self, record: Any) -> str:
         """Return the message of a record (all of it if there is none), followed by its errors."""
         value = at(record, self._message)
-        if isinstance(value, list) and all(type(byte) is int for byte in value):  # of the journal
-            value = bytes(byte & 255 for byte in value).decode("utf-8", "replace")
         text = flat(record if value is None else value)
         for path in self._error:
             error = at(record, (path,))

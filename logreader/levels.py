@@ -94,6 +94,8 @@ def level_of_status(status: bytes) -> int:
 def named_level(value: object, field: str = "") -> int | None:
     """Return the level of a field: a word, a number of syslog or of its scale; None if neither."""
     if isinstance(value, str):
+        if field == "s" and (letter := LETTERS.get(value[:1].encode())) is not None:
+            return letter if len(value) == 1 or value[1:].isdecimal() else None
         known = LEVELS.get(value.strip().lower())
         if known is not None or not (value.isascii() and value.isdecimal()):
             return known

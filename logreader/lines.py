@@ -7,8 +7,9 @@ import lzma
 import re
 import shlex
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, BinaryIO, cast
 
 from logtriage.play.actions import visible
@@ -16,6 +17,8 @@ from logtriage.play.actions import visible
 CHUNK = 1 << 20  # bytes read at once
 MOST_LINE = 1 << 16  # bytes kept of a line; a stack trace on one line has some thousand
 MOST_LINES = 20_000  # lines handed on at once
+# What `tail`, `minikube logs` and the like print before the lines of a file.
+HEADING = re.compile(rb"==> (.{1,200}?)(?: \[\w+\])? <==\r?$", re.MULTILINE)
 COLOURS = re.compile(rb"\x1b\[[0-9;]*m|#033\[[0-9;]*m")  # of a terminal; nothing else is removed
 # Text that a chat template could take for the end of a turn, a call or a role: `<|im_end|>`,
 # `</tool_call>`, `[INST]`.
@@ -71,6 +74,24 @@ def blocks(parts: Iterable[bytes], reading: Reading) -> Iterator[list[bytes]]:
             yield from _bounded(held, reading)
             held = lines
     yield from _bounded([*held, rest] if rest else held, reading)
+
+
+def under_headings(parts: Iterable[bytes], name_of: Callable[[str], str]) -> Iterator[bytes]:
+    """Yield the parts of a file whose lines stand under headings (`==> web.log <==`) with the name
+    of its heading before each line, as containers' logs have it; a heading loses its own words.
+    """
+    rest, name = b"", b""
+    for chunk in chain(parts, [b""]):
+        *lines, rest = (rest + chunk).split(b"\n")
+        end = b"\n"
+        if not chunk or len(rest) > MOST_LINE:
+            lines, rest, end = [*lines, rest], b"", b""
+        for number, line in enumerate(lines):
+            if heading := HEADING.match(line):
+                words = heading[1].decode("utf-8", "replace")
+                name, line = f"{name_of(words) or words.replace(' ', '_')} | ".encode(), b""
+            lines[number] = name + line
+        yield b"\n".join(lines) + (end if lines else b"")
 
 
 def _bounded(lines: list[bytes], reading: Reading) -> Iterator[list[bytes]]:

@@ -13,10 +13,10 @@ from typing import BinaryIO
 from logtriage.play.actions import visible
 
 from .layouts import ObjectLayout, TextLayout, layout_of
-from .lines import BROKEN, CHUNK, Reading, unpacked
+from .lines import BROKEN, CHUNK, HEADING, Reading, under_headings, unpacked
 from .names import file_service
 from .objects import MOST_OBJECT
-from .tally import Tally
+from .tally import UNNAMED, Tally
 
 STDIN = "-"
 SAMPLE_BYTES = 1 << 18  # bytes at the start of a file that tell how to read it
@@ -75,23 +75,27 @@ def read_named(files: Mapping[str, bytes], services: Sequence[str] = ()) -> Log:
 
 def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
     log, parts = Log(Tally(services)), []
-    named = {name: file_service(name) if name != STDIN else "" for name in opened}
+    several = len(opened) > 1  # the name of a single file is no evidence of who speaks
+    named = {name: file_service(name) if several and name != STDIN else "" for name in opened}
     for name, raw in opened.items():
         stream = unpacked(raw, name)
         with _whole(name):
             head = stream.read(SAMPLE_BYTES)
             if head.lstrip()[:1] in (b"{", b"["):  # an object may be large
                 head += stream.read(MOST_OBJECT)
-        # The name of a single file is no evidence of who speaks.
-        layout = layout_of(head, services, bool(named[name]) and len(opened) > 1)
+        rest = iter(partial(stream.read, CHUNK), b"")
+        if HEADING.search(head):
+            rest = under_headings(chain([head], rest), file_service)
+            head = next(rest)
+        layout = layout_of(head, services, bool(named[name]))
         log.files.append(LogFile(name, layout, not isinstance(stream, io.BufferedReader)))
-        parts.append(chain([head], iter(partial(stream.read, CHUNK), b"")))
+        parts.append(chain([head], rest))
     near = min((file.layout.begins for file in log.files if file.layout.begins >= 0), default=None)
     log.ordered = len(opened) == 1 and not log.files[0].layout.periods
     for number, file in enumerate(log.files):
         batches = file.layout.batches(parts[number], file.reading, near, log.ordered)
         with _whole(file.name):
-            file.records, file.untimed = log.tally.add(batches, number, named[file.name] or "log")
+            file.records, file.untimed = log.tally.add(batches, number, named[file.name] or UNNAMED)
     log.tally.settle()
     return log
 

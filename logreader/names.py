@@ -28,7 +28,7 @@ CALLED = re.compile(CLIENTS.replace("HOST", HOST).replace("PARTED", PARTED))
 SOURCE_FILE, PUBLIC = re.compile(WORDS["hosts"]["files"]), re.compile(WORDS["hosts"]["public"])
 NOBODY = word_of(WORDS["hosts"]["words"])
 PLATFORM = re.compile(f"^(?:{WORDS['platform']['names']})$")
-SUBJECTS = any_of(WORDS["platform"]["subjects"])
+SUBJECTS = [*map(re.compile, WORDS["platform"]["subjects"])]
 
 
 @lru_cache(MOST_SPELLED)
@@ -95,5 +95,5 @@ def targets(text: str, known: Collection[str] = ()) -> list[str]:
 
 def subject(text: str) -> str:
     """Return the process, container or pod that a line of the platform is about; empty if none."""
-    match = SUBJECTS.search(text)
+    match = next(filter(None, (pattern.search(text) for pattern in SUBJECTS)), None)
     return REPLICA.sub("", service_name(next(filter(None, match.groups())))) if match else ""

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
 
-from .lines import Reading, blocks
+from .lines import COLOURS, Reading, blocks
 from .words import WORDS
 
 MOST_OBJECT = 4 << 20  # characters of an object; of a larger one, the inner objects are read
@@ -16,6 +16,7 @@ MOST_STEPS = 50  # failures in a row to read an object, before the search takes 
 MOST_KEYS = 4_096  # names of fields that are cached
 MOST_TEXT = 2_000  # characters of a message
 DEEP = 6  # levels of nesting that are read
+MOST_NESTED = 60  # levels that are searched for records
 DECODER = json.JSONDecoder()
 # The names of the parts of a record, as `short` writes them, the most telling first.
 FIELDS: dict[str, list[str]] = {part: names.split() for part, names in WORDS["fields"].items()}
@@ -89,51 +90,60 @@ def csv_rows(
         header = header or row
 
 
-def records_in(value: Any, around: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+def records_in(
+    value: Any, around: Mapping[str, Any] | None = None, deep: int = MOST_NESTED
+) -> Iterator[dict[str, Any]]:
     """Yield the innermost objects of a value's lists, with the fields of those around them."""
     around = around or {}
+    if deep == 0:
+        return
     if isinstance(value, list):
         for entry in value:
             if isinstance(entry, list) and len(entry) == 2:  # Loki: a time and a line
                 yield {**around, "time": entry[0], "message": entry[1]}
             else:
-                yield from records_in(entry, around)
+                yield from records_in(entry, around, deep - 1)
     elif isinstance(value, dict):
         nested = {dict, list} & set(map(type, value.values()))
         if nested:
-            value = {key: _plain(field) for key, field in value.items()}
+            value = {key: _plain(field, key) for key, field in value.items()}
         lists = _lists(value) if nested else {}
         if not lists:
             yield _unwrapped({**around, **value} if around else value)
             return
         rest = {key: field for key, field in value.items() if key not in lists}
         for field in lists.values():
-            yield from records_in(field, {**around, **rest})
+            yield from records_in(field, {**around, **rest}, deep - 1)
 
 
-def _lists(value: Mapping[str, Any]) -> dict[str, Any]:
+def _lists(value: Mapping[str, Any], deep: int = MOST_NESTED) -> dict[str, Any]:
     """Return the fields of an object that hold lists of records; none if it has a message."""
     lists: dict[str, Any] = {}
-    if any(short(key) in FIELDS["message"] for key in value):
+    if deep == 0 or any(short(key) in FIELDS["message"] for key in value):
         return lists
-    for key, field in value.items():  # a comprehension would need twice the stack frames
+    for key, field in value.items():
         holds = isinstance(field, list) and field and isinstance(field[0], dict | list)
-        if holds or (isinstance(field, dict) and _lists(field)):
+        if holds or (isinstance(field, dict) and _lists(field, deep - 1)):
             lists[key] = field
     return lists
 
 
-def _plain(value: Any) -> Any:
-    """Return a value of OTLP as plain JSON; any other value as it is."""
+def _plain(value: Any, name: str = "", deep: int = MOST_NESTED) -> Any:
+    """Return a value of OTLP as plain JSON, a message that the journal gives in bytes as text, any
+    other value as it is.
+    """
     if isinstance(value, dict) and len(value) == 1:
         kind, inner = next(iter(value.items()))
         if kind in ("stringValue", "intValue", "boolValue", "doubleValue", "bytesValue"):
             return inner
-    if isinstance(value, dict) and "attributes" in value:
-        return {**value, "attributes": _plain(value["attributes"])}
-    pairs = value if isinstance(value, list) else []
+    if isinstance(value, dict) and "attributes" in value and deep:
+        return {**value, "attributes": _plain(value["attributes"], deep=deep - 1)}
+    pairs = value if isinstance(value, list) and deep else []
+    if pairs and short(name) in FIELDS["message"] and all(type(byte) is int for byte in pairs):
+        text = bytes(byte & 255 for byte in pairs)
+        return COLOURS.sub(b"", text).decode("utf-8", "replace")
     if pairs and all(isinstance(pair, dict) and pair.keys() == {"key", "value"} for pair in pairs):
-        return {str(pair["key"]): _plain(pair["value"]) for pair in pairs}
+        return {str(pair["key"]): _plain(pair["value"], deep=deep - 1) for pair in pairs}
     return value
 
 

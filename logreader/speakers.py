@@ -8,6 +8,7 @@ Each name occurs often, has many different things to say, and is named in the li
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from .levels import LEVELS
@@ -20,13 +21,16 @@ ENOUGH = 3.0  # score that a place needs to be taken
 MOST_WORDS = 10  # words to try from the start of a line, or after its time
 MOST_TEXT = 400  # bytes of a line that are read
 MOST_COMPARED = 300  # lines that are searched for the names of others
+HEADED = 0.9  # share of the lines that have a head, for it to count
 VARIED = 4  # different things that a name with much to say has said
 
 NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.@$-]{1,59}$")
+ID = re.compile(WORDS["speakers"]["id"])
 NO_NAMES = word_of(WORDS["speakers"]["nobody"])
 THREAD, CLASS, HOST, SERVICE_WORD = (
     re.compile(WORDS["speakers"][name]) for name in ("thread", "class", "host", "kind")
 )
+HEADS = [re.compile(head.encode()) for head in WORDS["speakers"]["heads"]]
 # What a field's name tells: that the field names services and nothing else, or never does.
 TELLING, UNKNOWN = 2.0, 1.0
 PRIORS = {"speaker": TELLING, "unlikely": 0.0, "other": -9.0}
@@ -99,6 +103,36 @@ def best_place(
     return best
 
 
+def place_of(
+    lines: Sequence[Headed], timed: Sequence[Headed], known: Collection[str], least: float = 0.0
+) -> Place | None:
+    """Return where lines name their speaker: a head that most have and that tells several names, or
+    the best place in lines with a time, or a head with a single name.
+    """
+    heads = [place for place in map(partial(_as_head, lines), HEADS) if place]
+    several = (place for place in heads if place.prior > 1.0)
+    return next(several, None) or best_place(timed, known, least) or next(iter(heads), None)
+
+
+def _as_head(lines: Sequence[Headed], pattern: re.Pattern[bytes]) -> Place | None:
+    """Return a head as a place if nearly all lines have it; its prior is the number of names."""
+    matches = {line: match for line in lines if (match := pattern.match(line.text))}
+    names = {service_name(match[1]) for match in matches.values()}
+    wrong = [name for name in names if name.lower() in LEVELS or no_name(name)]
+    if not names or wrong or len(names) > MOST_NAMES or len(matches) < HEADED * len({*lines}):
+        return None
+    if all(map(PLATFORM.match, names)) and len(lines) > 1:
+        return None
+    ahead = sum(match.end(1) <= line.begin for line, match in matches.items())
+    first = pattern is HEADS[0] or 2 * ahead > len(matches)
+    return Place(pattern, float(len(names)), first, pattern is not HEADS[-1])
+
+
+def no_name(name: str) -> bool:
+    """Whether a word is an ordinary one, or the number of a request, and never a service."""
+    return bool(NO_NAMES.match(name) or ID.match(name))
+
+
 def _signs(rest: Sequence[bytes]) -> float:
     """Score what follows a place: after a header, every line has the same sign, or a level."""
     texts = [text.lstrip() for text in rest if text]
@@ -136,7 +170,7 @@ def score_of(
     """
     spelled = {value: service_name(value) for value in set(values)}
     for value, name in spelled.items():
-        if not NAME.match(name) or name.lower() in LEVELS or NO_NAMES.match(name):
+        if not NAME.match(name) or name.lower() in LEVELS or no_name(name):
             spelled[value] = ""
     names = [spelled[value] for value in values]
     counts = Counter(filter(None, names))

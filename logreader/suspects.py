@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, log, log2
 
+from .causes import CUT_OFF, Cause, cause_of
 from .levels import FAILED, FATAL, WARN
-from .names import Namer, targets
-from .tally import OTHERS, Tally, speakers_of
+from .names import PLATFORM, Namer, targets
+from .tally import OTHERS, UNNAMED, Tally, speakers_of
 from .window import Window, gain, weight
 from .words import WORDS, any_of
 
@@ -35,6 +36,7 @@ SILENT_GUILT = 0.25  # of a symptom that names nobody, the share that flows to c
 # simulator made of incidents of `train`; docs/logs.md tells how they fare on others.
 OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
 MOST_GAIN = 80.0  # gain beyond which a window is no clearer
+TIE = 0.9  # share of the first suspect's share from which another ties with it
 NEAR = 0.45  # if the next suspect has more than this of the first's share, neither is sure
 MOST_HOPS = 6
 
@@ -53,9 +55,17 @@ class Trouble:
     names: Mapping[str, float]  # services that its examples name, to numbers of lines
 
     @property
+    def happened(self) -> Cause | None:
+        """What its words say has happened."""
+        return cause_of(self.example)
+
+    @property
     def cause(self) -> bool:
         """Whether its words tell of a cause within the service itself."""
-        return bool(CAUSES.search(self.example)) and not self.names
+        own = self.happened is not None and self.happened.own
+        # What is refused with a warning is somebody's mistake, such as a wrong password.
+        own = own and self.level > WARN and not SYMPTOMS.search(self.example)
+        return (own or bool(CAUSES.search(self.example))) and not self.names
 
     @property
     def symptom(self) -> bool:
@@ -187,7 +197,8 @@ def _trouble(
     """Sum up the shapes of a service's trouble that share a template."""
     inside, before, rest = counts.inside, counts.before, counts.rest
     now = [number for number in numbers if inside[number]]
-    shape = tally.shapes[max(now, key=lambda number: (tally.shapes[number].level, inside[number]))]
+    most = max(now, key=lambda number: (tally.shapes[number].level, inside[number]))
+    shape = tally.shapes[most]
     names: dict[str, float] = defaultdict(float)
     for number in now:
         for name in named[number]:
@@ -202,7 +213,7 @@ def _trouble(
         sum(before[number] for number in numbers) * counts.length / rest if rest else 0.0,
         gain(lines, counts.length, usual, rest) if rest else log2(1.0 + lines),
         shape.example,
-        shape.at,
+        tally.firsts.get((max(-1, counts.first[most] // tally.width), most), shape.at),
         shape.level,
         min(counts.first[number] for number in now),
         dict(names),
@@ -266,9 +277,15 @@ def rank(evidence: Evidence, calls: Calls | None = None) -> list[Suspect]:
             for other, share in flows[name].items():
                 later[other] += amount * leaving * share / out
         moving = later
+    kept = {name: amount for name, amount in kept.items() if may_be_named(name)}
     total = sum(kept.values())
     suspects = [Suspect(name, amount / total) for name, amount in kept.items() if amount > 0.0]
     return sorted(suspects, key=lambda suspect: (-suspect.share, suspect.service))
+
+
+def may_be_named(name: str) -> bool:
+    """Whether a name is of a service, and not of nobody or of what runs services."""
+    return name != UNNAMED and not PLATFORM.match(name)
 
 
 def _flow(service: ServiceEvidence, mass: Mapping[str, float], calls: Calls) -> dict[str, float]:
@@ -312,7 +329,38 @@ def confidence(suspects: Sequence[Suspect], evidence: Evidence, gain: float) -> 
     behind = suspects[1].share / first.share if len(suspects) > 1 else 0.0
     clear = log(min(gain, MOST_GAIN) / 10.0)
     odds = OWN_CAUSE * cause + BLAMED * blamed + NEXT * behind + GAIN * clear
-    return 1.0 / (1.0 + exp(-odds))
+    return min(1.0 / (1.0 + exp(-odds)), 1.0 / tied(suspects))
+
+
+def tied(suspects: Sequence[Suspect]) -> int:
+    """Return how many suspects nothing tells from the first, itself among them."""
+    return sum(suspect.share >= TIE * suspects[0].share for suspect in suspects)
+
+
+def confidence_without_before(suspects: Sequence[Suspect], evidence: Evidence) -> float:
+    """Return the probability that the first suspect is the root where no calm stretch shows what is
+    usual: by what it says of itself, and by who complains of it.
+    """
+    first = evidence[suspects[0].service]
+    happened = [trouble.happened for trouble in first.troubles if not trouble.names]
+    own = any(cause and cause.own for cause in happened)
+    blamed = [accuser for accuser in accusers(first.name, evidence) if accuser.name != first.name]
+    chance = (0.7 if blamed else 0.6) if own else 0.55 if blamed else 0.3
+    return min(chance, 1.0 / tied(suspects))
+
+
+def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> str:
+    """Return the client that may itself be cut off from the first suspect; empty if none may: it
+    alone speaks, and says that it can reach nobody.
+    """
+    speakers, first = speakers_of(tally), suspects[0].service
+    if len(speakers) > 1 or first in speakers:
+        return ""
+    (client,) = speakers
+    names = evidence[client].names
+    happened = {trouble.happened.name for trouble in evidence[client].troubles if trouble.happened}
+    lost = bool(happened & set(CUT_OFF[:1])) or (len(names) > 1 and bool(happened & set(CUT_OFF)))
+    return client if lost else ""
 
 
 def doubts(suspects: Sequence[Suspect], evidence: Evidence) -> list[str]:

@@ -8,7 +8,7 @@ of which there are more). Shapes whose first words agree share a template. Each 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -52,6 +52,7 @@ MOST_CELLS = 200_000  # counts kept; beyond them, buckets are made wider
 WIDTHS = (1, 5, 15, 60, 300, 900, 3600, 21_600, 86_400, 604_800, 31_536_000)  # seconds a bucket
 HEXADECIMAL, DIGITS = b"0123456789abcdefABCDEF", b"0123456789"
 NUMBER = re.compile(rb"[0-9a-f]{8}(?:-?[0-9a-f]{4,})*")  # in hexadecimal, as of a trace or a UUID
+UNNAMED = "log"  # the service of lines that do not say who speaks
 OTHERS = "others"  # the service of lines beyond `MOST_SERVICES`
 TEMPLATE_WORDS = 12
 VARIES = re.compile(r"\d|^[0-9a-fA-F]{8,}$|^/.*/|@")  # a word that is a number, a path, an address
@@ -77,6 +78,8 @@ class Tally:
     known: Sequence[str] = ()  # names of services in the call graph
     # From (bucket, shape) to lines. A bucket is a time in units of `width`, or -1 for no time.
     counts: dict[tuple[int, int], int] = field(default_factory=dict)
+    # From such cells of trouble to (number of the file, line) of their first line.
+    firsts: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     width: int = 1
     services: list[str] = field(default_factory=list)  # names, by number
     shapes: list[Shape] = field(default_factory=list)  # by number
@@ -111,9 +114,27 @@ class Tally:
                 if apart not in known:
                     known[apart] = self._shape(record(i), service, file, exact=True)
                 shapes[i] = known[apart]
+            self._note_firsts(seconds, shapes, file, record)
             self._count(seconds, shapes)
         self.records += read
         return read, untimed
+
+    def _note_firsts(
+        self,
+        seconds: Sequence[int],
+        shapes: Sequence[int],
+        file: int,
+        record: Callable[[int], Record],
+    ) -> None:
+        """Note where the first line of each new count of trouble is."""
+        bad = {shape for shape in {*shapes} if self.shapes[shape].level >= WARN}
+        if not bad:
+            return
+        for i, shape in enumerate(shapes):
+            if shape in bad:
+                cell = seconds[i] // self.width if seconds[i] >= 0 else -1, shape
+                if cell not in self.firsts:
+                    self.firsts[cell] = file, record(i).line
 
     def _count(self, seconds: Iterable[int], shapes: Iterable[int]) -> None:
         """Add a line of each shape at its second; widen buckets if there are too many counts."""
@@ -126,7 +147,11 @@ class Tally:
             wider: dict[tuple[int, int], int] = defaultdict(int)
             for second, shape, lines in self.rows():
                 wider[second // width if second >= 0 else -1, shape] += lines
-            self.counts, self.width = dict(wider), width
+            self.counts = dict(wider)
+            firsts: dict[tuple[int, int], tuple[int, int]] = {}
+            for (bucket, shape), at in self.firsts.items():
+                firsts.setdefault((max(-1, bucket * self.width // width), shape), at)
+            self.firsts, self.width = firsts, width
 
     def rows(self) -> Iterator[tuple[int, int, int]]:
         """Yield each count: first second of its bucket (-1 if without time), shape, and lines."""
@@ -233,6 +258,15 @@ class Tally:
         for shape in moved:
             shape.service = into[shape.service]
         return bool(moved)
+
+    def without(self, start: int, end: int) -> "Tally":
+        """Return these counts without those between two times; what was read is shared."""
+        kept = {
+            cell: lines
+            for cell, lines in self.counts.items()
+            if not start <= cell[0] * self.width < end
+        }
+        return replace(self, counts=kept)
 
 
 def speakers_of(tally: Tally) -> set[str]:

@@ -48,7 +48,8 @@ MONTH_FIRST = _form(
     r"(?<!\d)(\d\d?/\d\d?/\d{4},? \d\d?:\d\d:\d\d(?:\.\d+)?(?: [AP]M)?)()", "mdYHMSp"
 )
 DAY_FIRST = MONTH_FIRST._replace(order="dmYHMSp")
-# A form comes before any form that is a part of it; `k` is month and day in one number.
+# A form comes before any form that is a part of it; `k` is month and day in one number, `D` and `b`
+# the year too, with and without its century, `h` the hour, minute and second.
 FORMS = (
     _form(rf"(\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK})(?:[.,]\d+)?{ZONE}", "YmdHMS"),
     _form(rf"(?<!\d)(\d\d?[-/ ]{MONTH}[-/ ]\d{{4}}[: ]{CLOCK})(?:[.,]\d+)?{ZONE}", "dmYHMS"),
@@ -65,6 +66,9 @@ FORMS = (
     _form(rf"(?<=\b[IWEF])(\d{{4}} {CLOCK})()(?:\.\d+)?", "kHMS", 365 * DAY),
     _form(rf"(?<![\d:._])({CLOCK})()(?:[.,]\d+)?(?![\d:])", "HMS", DAY),
     _form(r"(?<![\w.:-])(1\d{9}(?:\d{3}|\d{6}|\d{9})?)(?:\.\d+)?()(?![\w:])", ""),
+    _form(rf"(?<!\d)(\d{{8}}[-T _]{CLOCK})(?:[.,:]\d+)?{ZONE}", "DHMS"),
+    _form(r"^(\d{6} \d{6})()(?= )", "bh"),
+    _form(rf"(?<![\w.])(\d{{4}}-\d\d-\d\d_{CLOCK})(?:[.,]\d+)?{ZONE}", "YmdHMS"),
 )
 
 
@@ -81,6 +85,10 @@ def _parsed(order: str, year: int, time: bytes, zone: bytes | None) -> int:
         }
         if "k" in numbers:
             numbers["m"], numbers["d"] = divmod(numbers["k"], 100)
+        for key, names in (("D", "Ymd"), ("b", "ymd"), ("h", "HMS")):
+            if key in numbers:
+                rest, last = divmod(numbers[key], 100)
+                numbers |= dict(zip(names, (*divmod(rest, 100), last), strict=True))
         year = numbers["y"] + 2000 if "y" in numbers else numbers.get("Y", year)
         hour = numbers["H"] if half is None else numbers["H"] % 12 + 12 * (half == b"PM")
         date = datetime(

@@ -171,14 +171,14 @@ def test_triage_answers_by_itself_and_calls_nobody(log, monkeypatch):
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     result = run("triage", log)
-    assert result.exit_code == 0 and result.stdout.startswith(FIRST), result.output
+    assert result.exit_code == 0 and FIRST in result.stdout, result.output
     piped = CliRunner().invoke(app, ["triage", "-"], input=SHOP_LOG)
-    assert piped.exit_code == 0 and piped.stdout.startswith(FIRST)
+    assert piped.exit_code == 0 and FIRST in piped.stdout
     # Of what was piped no file is there to look at.
     assert piped.stdout == result.stdout.replace(str(log), "-")
 
 
-FIELDS = "root sure confidence began ended why chain evidence next suspects read"
+FIELDS = "root sure confidence began ended why chain evidence next suspects read others version"
 
 
 def test_triage_can_print_json_and_takes_a_call_graph(log, tmp_path):
@@ -193,7 +193,7 @@ def test_triage_can_print_json_and_takes_a_call_graph(log, tmp_path):
     graph = tmp_path / "graph.yaml"
     graph.write_text("services: [{name: web-app, kind: edge, calls: [cart-db]}, {name: cart-db}]")
     result = run("triage", log, "--graph", graph)
-    assert result.exit_code == 0 and result.stdout.startswith("cart-db, since "), result.output
+    assert result.exit_code == 0 and "\ncart-db, since " in result.stdout, result.output
     graph.write_text("services: [{name: web-app, calls: [gone]}]")
     assert f"{graph}: web-app calls unknown" in refusal("triage", log, "--graph", graph)
 
@@ -206,7 +206,7 @@ def test_triage_without_evidence_exits_with_3_and_asks_a_model_all_the_same(tiny
     assert result.exit_code == 3 and json.loads(result.stdout)["root"] == ""
     path.write_text("ERROR user-db is down\n")
     result = run("triage", path, "--model", tiny_base)
-    assert result.exit_code == 3 and result.stdout.startswith("not enough evidence")
+    assert result.exit_code == 3 and "not enough evidence: " in result.stdout
     says = f"{tiny_base} says, of the same evidence, which makes its root not enough evidence:"
     assert says in result.stdout and " s each" in result.stdout
 
@@ -214,12 +214,12 @@ def test_triage_without_evidence_exits_with_3_and_asks_a_model_all_the_same(tiny
 def test_triage_asks_a_server_and_answers_without_it_too(log):
     with talking(lambda *_: RESOLVES) as (url, talk):
         result = run("triage", log, "--endpoint", url, "--endpoint-model", "toy")
-        assert result.exit_code == 0 and result.stdout.startswith(FIRST), result.output
+        assert result.exit_code == 0 and FIRST in result.stdout, result.output
         assert "toy says, of the same evidence, which" in result.stdout
         assert "ERROR web-app call to cart-db failed" in talk.openings()[0]
     with talking(lambda *_: refused(401, "who are you?")) as (url, _):
         result = run("triage", log, "--endpoint", url, "--endpoint-model", "toy")
-        assert result.exit_code == 1 and result.stdout.startswith(FIRST)
+        assert result.exit_code == 1 and FIRST in result.stdout
         assert result.stderr.startswith("error: toy did not answer: ") and "401" in result.stderr
 
 
@@ -233,7 +233,11 @@ def test_triage_refuses_what_it_cannot_read_or_ask(log, tmp_path):
         ((log, "--policy", "trace", "--model", "x"), "leave out the rest"),
         ((log, "--endpoint", "http://x"), "--endpoint-model go together"),
         ((log, "--policy", "tarce"), "unknown policy 'tarce'"),
-        ((log, "--policy", "belief"), "cannot be simulated"),
-        ((empty, "--policy", "trace"), "paste some log lines"),
     ):
-        assert message in refusal("triage", *words)
+        assert result in refusal("triage", *words)
+    for words, kept, result in (
+        ((log, "--policy", "belief"), FIRST, "cannot be simulated"),
+        ((empty, "--policy", "trace"), "no line could be read", "paste some log lines"),
+    ):
+        both = run("triage", *words)
+        assert both.exit_code == 1 and kept in both.stdout and result in both.stderr

@@ -230,9 +230,11 @@ class TracePolicy(ReadingPolicy):
         self._asked: Counter[str] = Counter()
 
     def decide(self) -> list[Action]:
+        passed: set[str] = set()  # two services may complain of each other
         while not self.proven(self._at):
             callee = self._reported(self._at)
-            if callee is not None:
+            if callee is not None and callee not in passed:
+                passed.add(self._at)
                 self._at = callee
                 continue
             if self._asked[self._at] < self.patience and self._may_ask():
@@ -244,6 +246,7 @@ class TracePolicy(ReadingPolicy):
             if suspect is None:
                 return [Action("classify_severity", ("P3",)), Action("ignore")]
             self._at = suspect
+            passed.clear()
         return self.answer(self._at)
 
     def _may_ask(self) -> bool:

@@ -107,9 +107,12 @@ class CallGraph:
 
     @cached_property
     def entry_services(self) -> tuple[int, ...]:
-        """Positions of the services where users enter; those nobody calls if no edge is known."""
+        """Positions of the services where users enter: those of kind `edge`; if there are none,
+        those nobody calls; if calls go in circles only, the first.
+        """
         known = tuple(i for i, service in enumerate(self.services) if service.kind == "edge")
-        return known or tuple(i for i, name in enumerate(self.names) if not self.callers[name])
+        uncalled = tuple(i for i, name in enumerate(self.names) if not self.callers[name])
+        return known or uncalled or (0,)
 
     @cached_property
     def depth(self) -> dict[str, int]:

@@ -2,15 +2,19 @@ from copy import deepcopy
 
 import pytest
 
+from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, IncidentView
+from logtriage.play.observation import Observation
 from logtriage.policies.scripted import (
     ConstantPolicy,
+    TracePolicy,
     TrainedConstantPolicy,
     best_constant_script,
     constant_scripts,
     mean_script_score,
 )
 from logtriage.registry import SCRIPTS, make_policy
+from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
@@ -111,3 +115,25 @@ def test_the_novice_does_all_that_an_agent_can_and_is_often_wrong():
     for given in ("root_causes", "teams", "remediations"):
         assert {len(getattr(record, given)) for record in records} == {0, 1}
     assert {record.severity for record in records} >= {"P2", "P3"}
+
+
+def test_the_walk_down_the_calls_ends_where_two_services_complain_of_each_other():
+    class Circle(TracePolicy):
+        def proven(self, service):
+            return False
+
+        def fault_at(self, service):
+            return None
+
+        def subjects(self, service, role):
+            return ["b" if service == "a" else "a"]
+
+    graph = CallGraph((Service("a", "app", ("b",)), Service("b", "app", ("a",))))
+    policy = Circle()
+    policy.begin(graph, Observation(max_steps=12, lines=[]))
+    assert policy.decide() == [Action("request_more_logs", ("b",))]
+
+
+def test_where_calls_go_in_circles_only_the_first_service_is_where_users_enter():
+    graph = CallGraph((Service("a", "app", ("b",)), Service("b", "app", ("a",))))
+    assert graph.entry_services == (0,) and graph.depth == {"a": 0, "b": 1}

@@ -1,0 +1,30 @@
+"""What happened, by the words of a line of trouble: the table of `causes.toml`."""
+
+import re
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+MOST_KNOWN = 20_000  # texts whose causes are cached
+
+
+class Cause(NamedTuple):
+    """What a line says has happened."""
+
+    name: str
+    own: bool  # whether it happened to who speaks, rather than to whom the line is about
+
+
+_TABLE = tomllib.loads(Path(__file__).with_name("causes.toml").read_text("utf-8"))["causes"]
+CAUSES = [
+    (re.compile(f"(?i){row['pattern']}"), Cause(row["name"], row.get("own", True)))
+    for row in _TABLE
+]
+CUT_OFF = ("network unreachable", "name not resolved")  # by which a client tells that it is cut off
+
+
+@lru_cache(MOST_KNOWN)
+def cause_of(text: str) -> Cause | None:
+    """Return the cause that a line of trouble tells; None if it tells none."""
+    return next((cause for pattern, cause in CAUSES if pattern.search(text)), None)

@@ -1,0 +1,25 @@
+"""What a line of trouble says has happened, in the words of three kinds of software each."""
+
+import pytest
+from corpus import table
+
+from logreader.causes import CAUSES, cause_of
+
+EXAMPLES = table("causes.yaml")
+BAD = [(name, line) for name, lines in EXAMPLES.items() for line in lines["bad"]]
+WELL = [line for lines in EXAMPLES.values() for line in lines["well"]]
+
+
+def test_every_cause_has_examples_of_three_kinds_of_software_and_five_healthy_lines():
+    assert list(EXAMPLES) == [cause.name for _, cause in CAUSES] and len(CAUSES) >= 30
+    sizes = {(len(lines["bad"]), len(lines["well"])) for lines in EXAMPLES.values()}
+    assert sizes == {(3, 5)}
+
+
+@pytest.mark.parametrize(("name", "line"), BAD)
+def test_a_line_of_trouble_tells_its_cause(name, line):
+    assert cause_of(line).name == name
+
+
+def test_healthy_lines_tell_no_cause_at_all():
+    assert [(line, cause_of(line)) for line in WELL if cause_of(line)] == []

@@ -1,0 +1,13 @@
+"""Windows cut from an incident: the root is suspected where it can be known, and nobody on a calm
+day. docs/logs.md has the results of the half that the rules were made without.
+"""
+
+from pasted_windows import measure
+
+
+def test_pasted_windows_name_the_root_and_calm_ones_nobody():
+    counts = measure("first")
+    assert counts["sick, first suspect right"] >= 0.8 * counts["sick"] > 40
+    assert counts["sick, named rightly"] >= 0.9 * counts["sick, named"] >= 0.54 * counts["sick"]
+    assert counts["calm, named"] <= 0.05 * counts["calm"] and not counts["likely and wrong"]
+    assert counts["sick, cause shown"] >= 0.8 * counts["sick, named rightly"]
