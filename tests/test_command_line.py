@@ -234,10 +234,10 @@ def test_triage_refuses_what_it_cannot_read_or_ask(log, tmp_path):
         ((log, "--endpoint", "http://x"), "--endpoint-model go together"),
         ((log, "--policy", "tarce"), "unknown policy 'tarce'"),
     ):
-        assert result in refusal("triage", *words)
-    for words, kept, result in (
+        assert message in refusal("triage", *words)
+    for words, kept, message in (
         ((log, "--policy", "belief"), FIRST, "cannot be simulated"),
         ((empty, "--policy", "trace"), "no line could be read", "paste some log lines"),
     ):
         both = run("triage", *words)
-        assert both.exit_code == 1 and kept in both.stdout and result in both.stderr
+        assert both.exit_code == 1 and kept in both.stdout and message in both.stderr
