@@ -21,7 +21,6 @@ from .production_episode import PRODUCTION, way_up
 from .randomisation import FAILURES
 
 RANKER = "ranker"
-CEILING = "ceiling"  # in published results: the exact posterior, whose code is in commit fd8ccaf
 Chances = Callable[[VisibleIncident, Evidence], tuple[np.ndarray, np.ndarray]]
 
 

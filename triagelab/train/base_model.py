@@ -298,10 +298,10 @@ def _imitate(
 
 def _finished(folder: Path, settings: dict[str, Any], make: Callable[[Log], Made]) -> Path:
     """Fill the folder with what `make` returns, unless it is finished; a second process waits."""
-    if _is_finished(folder, settings):  # no lock is needed: the folder may be read-only
+    if base_record(folder, settings):  # no lock is needed: the folder may be read-only
         return folder
     with locked(folder, wait=True):
-        if _is_finished(folder, settings):
+        if base_record(folder, settings):
             return folder
         began, cpu_began = time.perf_counter(), time.process_time()
         log: Log = []
@@ -321,16 +321,17 @@ def _finished(folder: Path, settings: dict[str, Any], make: Callable[[Log], Made
     return folder
 
 
-def _is_finished(folder: Path, settings: dict[str, Any]) -> bool:
-    """Whether the folder holds a finished model; `ValueError` for one with other settings."""
+def base_record(folder: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
+    """The `base.json` of a folder, None if it has none; `ValueError` for one of other settings."""
     if not (folder / "base.json").exists():
-        return False
-    existing = json.loads((folder / "base.json").read_text())["settings"]
+        return None
+    record: dict[str, Any] = json.loads((folder / "base.json").read_text())
+    existing = record["settings"]
     if existing != settings:
         raise ValueError(
             f"{folder} holds a base built with {existing}, not {settings}; choose another folder"
         )
-    return True
+    return record
 
 
 def _digest(conversations: Iterable[list[Message]]) -> str:

@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import takewhile
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,6 +25,7 @@ from logtriage.world.tasks import TASKS
 from ..bench.rollouts import TUNING_INDEX
 from ..bench.runs import environment_record, locked, write_text
 from ..language_models.language_models import LanguageModelPolicy
+from .base_model import base_record
 from .grpo import load_to_train
 from .settings import PRESETS, TrainingConfig
 from .sft_tasks import expert_episode, novice_episode, sft_task
@@ -33,7 +33,7 @@ from .supervised import Example, encode
 
 RATE = 1e-3  # of AdamW; as usual for adapters of this rank, which see few examples
 BATCH = 4  # examples per update: with few of them, many small steps learn more than few large ones
-POOL = 64  # examples from one checkpoint to the next; batches are made of them by length
+POOL = 64  # examples from one checkpoint to the next
 FIRST_READING = 10  # pools with reading alone
 READING_AMONG = 16  # examples of reading in each pool after that
 # Longer examples are left out: reading, and openings of episodes with their 858 tokens of system
@@ -53,11 +53,12 @@ class Lessons:
     """A pool of examples for each number, always the same."""
 
     def __init__(self, tokenizer: Any, teacher: str, seed: int) -> None:
+        from ..language_models.decoder import shared_prefix  # imports torch
+
         self.tokenizer, self.seed, self.schemas = tokenizer, seed, tool_schemas()
         self.episode = TEACHERS[teacher]
         # What all conversations with tools begin with: it is read once for a batch.
-        pairs = zip(self._episode(0).ids, self._episode(1).ids, strict=False)
-        self.shared = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
+        self.shared = shared_prefix([self._episode(index).ids for index in (0, 1)])
 
     def batches(self, pool: int) -> list[list[Example]]:
         """The batches of a pool."""
@@ -68,8 +69,8 @@ class Lessons:
         random = Random(f"imitation/{self.seed}/{pool}")
         read = [self._reading(first_reading + i) for i in range(reading)]
         played = [self._episode(first_episode + i) for i in range(POOL - reading)]
-        examples = [one for one in read if len(one.ids) <= LONGEST_READING]
-        examples += [one for one in played if one.own.index(True) <= LONGEST_OPENING]
+        examples = [example for example in read if len(example.ids) <= LONGEST_READING]
+        examples += [example for example in played if example.own.index(True) <= LONGEST_OPENING]
         random.shuffle(examples)
         return [examples[i : i + BATCH] for i in range(0, len(examples), BATCH)]
 
@@ -198,9 +199,9 @@ class Imitator:
         for name, weight in self.weights.items():
             weight.data.copy_(values[name])
 
-    def evaluate(self, incidents: int) -> float:
-        """Mean score of the base on the first incidents of each task of a slice of `train`; the
-        log gets the mean of each task.
+    def evaluate(self, incidents: int) -> None:
+        """Log the mean score of the base, and that of each task, on the first incidents of a slice
+        of `train`.
         """
         policy = LanguageModelPolicy(
             self.model, self.tokenizer, "base", turn_tokens=TURN_TOKENS, constrained=True
@@ -219,7 +220,6 @@ class Imitator:
         }
         mean = sum(means.values()) / len(means)
         self.log.append({"pool": self.pool, "score": mean, **means})
-        return mean
 
 
 def build_imitated(
@@ -247,7 +247,7 @@ def build_imitated(
     folder, began = Path(folder), time.perf_counter()
     settings = {"model": model, "lessons": lessons, "seed": seed}
     with locked(folder, wait=True):
-        record = _record(folder, settings)
+        record = base_record(folder, settings) or {"examples": 0, "finished": False}
         if record["finished"] if examples is None else record["examples"] >= examples:
             return folder
         config = TrainingConfig(model=model, lora_rank=16, lora_alpha=32, seed=seed)
@@ -268,18 +268,6 @@ def build_imitated(
                 _save(imitator, folder, settings)
             longest = max(longest, time.perf_counter() - pool_began)
     return folder
-
-
-def _record(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """How far the base in the folder has got; `ValueError` if it is another one."""
-    path = folder / "base.json"
-    if not path.exists():
-        return {"examples": 0, "finished": False}
-    record: dict[str, Any] = json.loads(path.read_text())
-    if record["settings"] != settings:
-        other = record["settings"]
-        raise ValueError(f"{folder} holds a base built with {other}; choose another folder")
-    return record
 
 
 def _done(imitator: Imitator, examples: int | None) -> bool:
