@@ -44,7 +44,7 @@ LONGEST_READING, LONGEST_OPENING = 650, 1250  # tokens
 FIXED_WEIGHT = 0.1
 TURN_TOKENS = PRESETS["smollm2"]["turn_tokens"]
 AVERAGED = 0.99  # share of the moving average that a step keeps
-EVALUATED, EVERY = 20, 4  # incidents of each task that are played, after so many pools
+EVALUATED, EVERY = 20, 8  # incidents of each task that are played, after so many pools
 TEACHERS = {"novice": novice_episode, "expert": expert_episode}
 ENOUGH = 0.01  # evaluations differ by less when the base has learned what it will learn
 
@@ -275,7 +275,7 @@ def _done(imitator: Imitator, examples: int | None) -> bool:
     if examples is not None:
         return imitator.pool * POOL >= examples
     scores = [row["score"] for row in imitator.log if "score" in row]
-    return len(scores) > 1 and scores[-1] - scores[-2] < ENOUGH
+    return len(scores) > 1 and abs(scores[-1] - scores[-2]) < ENOUGH
 
 
 def _save(imitator: Imitator, folder: Path, settings: dict[str, Any]) -> None:
