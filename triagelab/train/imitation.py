@@ -49,6 +49,15 @@ TEACHERS = {"novice": novice_episode, "expert": expert_episode}
 ENOUGH = 0.01  # evaluations differ by less when the base has learned what it will learn
 
 
+def computes_bf16(device: str) -> bool:
+    """Whether a `cpu` or `cuda` has instructions for bf16, which take half the time or less."""
+    import torch
+
+    if device == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
+
+
 class Lessons:
     """A pool of examples for each number, always the same."""
 
@@ -98,6 +107,10 @@ class Imitator:
         if self.inner.device.type == "cpu":
             self.inner.set_attn_implementation(FOLDED)
         self.weights = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        self.half = computes_bf16(self.inner.device.type)
+        if self.half:  # all but what learns
+            for weight in model.parameters():
+                weight.data = weight.data if weight.requires_grad else weight.data.bfloat16()
         self.average = {name: weight.detach().clone() for name, weight in self.weights.items()}
         self.optimizer = torch.optim.AdamW(
             self.weights.values(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.0
@@ -134,7 +147,8 @@ class Imitator:
         self.model.train()
         for batch in tqdm(self.lessons.batches(self.pool), f"pool {self.pool}", mininterval=5.0):
             self.optimizer.zero_grad()
-            losses.append(self._backward(batch))
+            with torch.autocast(self.inner.device.type, torch.bfloat16, enabled=self.half):
+                losses.append(self._backward(batch))
             torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
             self.optimizer.param_groups[0]["lr"] = RATE * min(1.0, (self.steps + 1) / 10)
             self.optimizer.step()
