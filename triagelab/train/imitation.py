@@ -139,6 +139,16 @@ class Imitator:
         for name, value in state.items():
             setattr(self, name, value)
 
+    def load_published(self, folder: Path, record: dict[str, Any]) -> None:
+        """Go on from a base without its `state.pt`, as it is published: with a new optimizer."""
+        from peft import set_peft_model_state_dict
+        from safetensors.torch import load_file
+
+        set_peft_model_state_dict(self.model, load_file(folder / "adapter_model.safetensors"))
+        self.average = {name: weight.detach().clone() for name, weight in self.weights.items()}
+        self.pool = record["examples"] // POOL
+        self.seconds, self.log = record["seconds"], record["log"]
+
     def learn_pool(self) -> None:
         """Learn from the next pool of examples, and log the mean loss."""
         import torch
@@ -245,7 +255,8 @@ def build_imitated(
     hours: float = math.inf,
 ) -> Path:
     """Teach an adapter of `model` some `lessons`, and save it in `folder` with its tokenizer,
-    `base.json` (settings, log, machine, seconds) and `state.pt`, to go on from.
+    `base.json` (settings, log, machine, seconds) and `state.pt`, to go on from. A base that lacks
+    the last, as a published one, is taught further with a new optimizer.
 
     Args:
         model: see `resolve_model`.
@@ -267,8 +278,10 @@ def build_imitated(
         config = TrainingConfig(model=model, lora_rank=16, lora_alpha=32, seed=seed)
         adapted, tokenizer = load_to_train(config)
         imitator = Imitator(adapted, tokenizer, Lessons(tokenizer, lessons, seed))
-        if record["examples"]:
+        if (folder / "state.pt").exists():
             imitator.load(folder / "state.pt")
+        elif record["examples"]:
+            imitator.load_published(folder, record)
         longest = 0.0
         while not _done(imitator, examples):
             pool_began = time.perf_counter()

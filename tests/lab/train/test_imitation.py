@@ -38,7 +38,8 @@ def tiny_lessons():
 
 
 @pytest.fixture
-def imitator():
+def imitator(monkeypatch):
+    monkeypatch.setattr(imitation, "computes_bf16", lambda device: False)  # for exact losses
     model, tokenizer = load_to_train(TrainingConfig("smollm2", lora_rank=2, lora_alpha=4))
     return Imitator(model, tokenizer, Lessons(tokenizer, "novice", 0))
 
@@ -66,8 +67,20 @@ def test_goes_on_as_if_never_interrupted(tmp_path):
         build_imitated(whole, "smollm2", "expert", examples=8)
 
 
+def test_a_published_base_is_taught_further(tmp_path):
+    folder = build_imitated(tmp_path / "base", "smollm2", "novice", examples=4)
+    first = load_file(folder / "adapter_model.safetensors")
+    (folder / "state.pt").unlink()
+    build_imitated(folder, "smollm2", "novice", examples=8)
+    second = load_file(folder / "adapter_model.safetensors")
+    changes = [(second[name] - first[name]).abs().max() for name in first]
+    assert 0 < max(changes) < 0.1 * max(weight.abs().max() for weight in first.values())
+    record = json.loads((folder / "base.json").read_text())
+    assert record["examples"] == 8 and [row["pool"] for row in record["log"]] == [1, 2, 2]
+
+
 def test_ends_when_evaluations_are_nearly_equal(tmp_path, monkeypatch):
-    means = iter([0.1, 0.3, 0.305])
+    means = iter([0.1, 0.3, 0.2, 0.205])
     monkeypatch.setattr(Imitator, "learn_pool", lambda self: setattr(self, "pool", self.pool + 1))
     monkeypatch.setattr(
         Imitator, "evaluate", lambda self, count: self.log.append({"score": next(means)})
@@ -75,7 +88,7 @@ def test_ends_when_evaluations_are_nearly_equal(tmp_path, monkeypatch):
     build_imitated(tmp_path / "base", "smollm2", "expert", hours=0)
     assert not (tmp_path / "base").exists()  # no time for one pool
     build_imitated(tmp_path / "base", "smollm2", "expert")
-    assert scores_of(tmp_path / "base") == [0.1, 0.3, 0.305]
+    assert scores_of(tmp_path / "base") == [0.1, 0.3, 0.2, 0.205]  # a fall is no end
     monkeypatch.setattr(imitation, "load_to_train", None)
     build_imitated(tmp_path / "base", "smollm2", "expert")  # it is finished
     build_imitated(tmp_path / "base", "smollm2", "expert", examples=5)
