@@ -6,7 +6,16 @@ import huggingface_hub
 import pytest
 from tiny_smollm2 import install
 
+from triagelab.language_models import loading
 from triagelab.language_models.loading import resolve_model
+
+
+@pytest.fixture(autouse=True, scope="session")
+def in_32_bit():
+    """Tests compare numbers exactly, so no machine computes them in 16 bit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loading, "computes_bf16", lambda: False)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -60,6 +60,15 @@ def quantised_name(source: str | Path) -> str:
     return QUANTISED.get(str(source), str(source))
 
 
+def computes_bf16() -> bool:
+    """Whether this machine has instructions for bf16: its GPU, or the processor if it has none."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.is_bf16_supported(including_emulation=False)  # a T4 has none
+    return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
+
+
 def runnable(source: str | Path, load_in_4bit: bool) -> tuple[str, bool]:
     """The name and precision (whether 4 bit) with which a model can run on this machine."""
     import torch
@@ -117,7 +126,7 @@ def _loaded(
     from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
     gpu = torch.cuda.is_available()
-    half = gpu and not torch.cuda.is_bf16_supported(including_emulation=False)  # a T4
+    half = gpu and not computes_bf16()
     options: dict[str, Any] = {"device_map": "auto"} if gpu else {}
     if load_in_4bit and not gpu:
         raise ValueError("4 bit needs an NVIDIA GPU, and none was found; leave it out on a CPU")

@@ -24,6 +24,7 @@ from logtriage.world.tasks import TASKS
 
 from ..bench.rollouts import TUNING_INDEX
 from ..bench.runs import environment_record, locked, write_text
+from ..language_models import loading
 from ..language_models.language_models import LanguageModelPolicy
 from .base_model import base_record
 from .grpo import load_to_train
@@ -47,15 +48,6 @@ AVERAGED = 0.99  # share of the moving average that a step keeps
 EVALUATED, EVERY = 20, 8  # incidents of each task that are played, after so many pools
 TEACHERS = {"novice": novice_episode, "expert": expert_episode}
 ENOUGH = 0.01  # evaluations differ by less when the base has learned what it will learn
-
-
-def computes_bf16(device: str) -> bool:
-    """Whether a `cpu` or `cuda` has instructions for bf16, which take half the time or less."""
-    import torch
-
-    if device == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
 
 
 class Lessons:
@@ -107,7 +99,7 @@ class Imitator:
         if self.inner.device.type == "cpu":
             self.inner.set_attn_implementation(FOLDED)
         self.weights = {n: p for n, p in model.named_parameters() if p.requires_grad}
-        self.half = computes_bf16(self.inner.device.type)
+        self.half = loading.computes_bf16()
         if self.half:  # all but what learns
             for weight in model.parameters():
                 weight.data = weight.data if weight.requires_grad else weight.data.bfloat16()

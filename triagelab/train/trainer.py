@@ -25,6 +25,7 @@ from logtriage.policies.policy import Played
 
 from ..bench.rollouts import OF_THE_SCORE, result_row
 from ..bench.runs import last_step
+from ..language_models import loading
 from .settings import TrainingConfig
 
 # In fp16 the first steps may be skipped, until the loss is scaled down; more in a row are a fault.
@@ -35,10 +36,11 @@ LOGGED = ("task", "index", *OF_THE_SCORE, "steps", "closed_by")  # columns of an
 def precision(config: TrainingConfig) -> dict[str, Any]:
     """A trainer's settings for this machine: CPU or GPU, number format, gradient checkpointing."""
     gpu = torch.cuda.is_available()
-    bf16 = gpu and torch.cuda.is_bf16_supported(including_emulation=False)  # a T4 has none
+    # The embedded model is too small to gain by it on a CPU, and its runs are published in 32 bit.
+    bf16 = loading.computes_bf16() and (gpu or config.lora_rank > 0)
     return {
         "use_cpu": not gpu,
-        "bf16": bf16,  # True by default, which fails on a CPU
+        "bf16": bf16,
         "fp16": gpu and not bf16,
         # It rules out keeping keys and values, which our loop needs.
         "gradient_checkpointing": gpu and config.loop == "trl",

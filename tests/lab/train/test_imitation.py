@@ -9,6 +9,7 @@ from helpers import needs
 from safetensors.torch import load_file
 
 from logtriage.play.renaming import incident_names
+from triagelab.language_models import loading
 from triagelab.language_models.loading import load_agent
 from triagelab.train import imitation
 from triagelab.train.grpo import load_to_train, train
@@ -38,8 +39,7 @@ def tiny_lessons():
 
 
 @pytest.fixture
-def imitator(monkeypatch):
-    monkeypatch.setattr(imitation, "computes_bf16", lambda device: False)  # for exact losses
+def imitator():
     model, tokenizer = load_to_train(TrainingConfig("smollm2", lora_rank=2, lora_alpha=4))
     return Imitator(model, tokenizer, Lessons(tokenizer, "novice", 0))
 
@@ -104,6 +104,19 @@ def test_the_loss_is_that_of_reading_each_conversation_from_its_start(imitator):
         weights += sum(weight for _, _, weight in targets)
     assert imitator._backward(batch) == pytest.approx(summed / weights, rel=1e-4)
     assert all(weight.grad is not None for weight in imitator.weights.values())
+
+
+def test_in_16_bit_it_learns_the_same_but_for_rounding(tmp_path, monkeypatch):
+    for folder, half in (("whole", False), ("half", True)):
+        monkeypatch.setattr(loading, "computes_bf16", lambda half=half: half)
+        build_imitated(tmp_path / folder, "smollm2", "novice", examples=4)
+    state, other = (
+        torch.load(tmp_path / folder / "state.pt", weights_only=True)
+        for folder in ("whole", "half")
+    )
+    assert {weight.dtype for weight in other["weights"].values()} == {torch.float32}
+    assert other["log"][0]["loss"] != state["log"][0]["loss"]
+    assert other["log"][0]["loss"] == pytest.approx(state["log"][0]["loss"], rel=0.02)
 
 
 def test_what_all_calls_have_weighs_little(imitator):
