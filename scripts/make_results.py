@@ -5,7 +5,8 @@ audit, transcripts). `benchmark` plays every script. `real` plays the 76 real in
 embedded agents and the rankers join if training has left them in `runs/`, and published rows of
 policies that do not play stay. (Commits 264b8c9, fa0cb51 and fd8ccaf have the code that played
 `belief`, the rules that are gone, and `ceiling`.) `production` trains the seeds of the ranker that
-`runs/` lacks, puts the first one in the package, and plays 500 incidents. All end with `pages`.
+`runs/` lacks, puts the first one in the package, and plays 500 incidents. `smollm2` plays the
+language model before and after each stage of its learning. All end with `pages`.
 """
 
 import shutil
@@ -29,7 +30,9 @@ from triagelab.bench.recorded_results import (
 )
 from triagelab.bench.results_pages import write_pages
 from triagelab.bench.runs import settings_of
+from triagelab.bench.smollm2_results import FOLDER, play_stages, plot_stages, publish_adapters
 from triagelab.language_models.loading import load_agent
+from triagelab.language_models.smollm2 import SMOLLM2
 from triagelab.real.cases import SOURCES
 from triagelab.realistic.production_policies import ranker_policy
 from triagelab.realistic.ranker import WEIGHTS, save_ranker, train_ranker
@@ -43,6 +46,7 @@ app = typer.Typer()
 def pages() -> None:
     """Draw figures again and write all pages, without playing an episode."""
     draw_track(RESULTS / "novice")
+    plot_stages().save(FOLDER / "stages.png")
     write_pages()
 
 
@@ -97,6 +101,14 @@ def production() -> None:
     ]
     publish_rows(pd.concat(frames), RESULTS / "production" / "episodes.parquet")
     real()
+
+
+@app.command()
+def smollm2(incidents: int = 60) -> None:
+    """Publish the adapters of SmolLM2's finished stages, and play each of them."""
+    publish_adapters(RUNS / SMOLLM2)
+    play_stages(incidents)
+    pages()
 
 
 @app.command()

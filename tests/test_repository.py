@@ -135,7 +135,9 @@ def test_no_tracked_file_is_large_or_ignored():
     sizes = {name: (ROOT / name).stat().st_size for name in listed()}
     large = {name for name, size in sizes.items() if size > 500_000}
     agents = {f"triagelab/agent/{name}/model.safetensors" for name in ("base", "trained")}
-    assert large == agents | {"triagelab/realistic/ranker.npz"}
+    adapters = {name for name in sizes if re.fullmatch(r"results/smollm2/.*/adapter_model.*", name)}
+    assert large == agents | adapters | {"triagelab/realistic/ranker.npz"}
+    assert all(sizes[name] < 10e6 for name in adapters)
 
 
 def test_the_gallery_and_all_numbers_are_fresh():

@@ -83,6 +83,7 @@ def slow_t4(tiny_base, tmp_path, monkeypatch):
 def test_08_stops_within_its_hours_on_a_slow_machine(slow_t4, tmp_path):
     began = time.monotonic()
     options = {"folder": str(tmp_path / "runs"), "batch": 6, "budget_hours": 2.5}
+    options["preset"] = "recommended"
     text = said(run("08_t4_end_to_end.ipynb", tmp_path, **options))
     taken = time.monotonic() - began + slow_t4.stat().st_size
     assert taken < 2.5 * 3600

@@ -22,7 +22,7 @@ from logtriage.world.tasks import BENCHMARK_VERSION
 
 from ..language_models.endpoint import ANSWER_TOKENS, EndpointPolicy
 from ..language_models.language_models import TURN_TOKENS
-from ..language_models.loading import base_of, resolve_model, weights_digest
+from ..language_models.loading import base_of, is_adapter, resolve_model, weights_digest
 
 # Folders whose code decides a script's episodes.
 DECIDES = (
@@ -105,7 +105,7 @@ def in_memory(
     by their digest, others by name.
     """
     name, source = name or str(source), resolve_model(source)
-    if adapter is None and (Path(source) / "adapter_config.json").exists():  # its base is known
+    if adapter is None and is_adapter(source):  # its base is known
         adapter = source
         base, in_4bit = base_of(adapter)
         source, load_in_4bit = resolve_model(base), load_in_4bit or in_4bit

@@ -36,12 +36,14 @@ from .results_tables import (
     track_table,
 )
 from .score_tables import REFERENCE, cell_text, summarise
+from .smollm2_results import stages_table
 
 # Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`.
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"front": front_table},
     "docs/LEADERBOARD.md": {"leaderboard": leaderboard_table},
     "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
+    "docs/smollm2.md": {"stages": stages_table},
     "docs/training.md": {"expert": partial(track_table, "expert")},
     "docs/real.md": {"real": real_incidents_table},
     "docs/production.md": {"policies": policies_table, "transfer": transfer_table},

@@ -27,7 +27,7 @@ from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
 
 from ..language_models.language_models import RUN_TURN_TOKENS
-from ..language_models.loading import quantised_name, runnable
+from ..language_models.loading import is_adapter, quantised_name, runnable
 from ..realistic.production_episode import PRODUCTION
 from .audit import judge_result
 from .evaluation import evaluate
@@ -52,7 +52,9 @@ def model_player(run: Path, weights: Path | None, name: str) -> Player:
     """A run's model, greedy, with the weights or adapter in a folder, or as it started (None)."""
     settings = settings_of(run)
     base, in_4bit = runnable(settings["model"], settings["load_in_4bit"])
-    adapter = weights if weights and (weights / "adapter_config.json").exists() else None
+    adapter = weights if weights and is_adapter(weights) else None
+    if adapter and is_adapter(base):  # trained further: it names the model that both are for
+        adapter = None
     source = weights if weights and not adapter else base
     source = quantised_name(source) if in_4bit else source
     options = {"turn_tokens": turn_tokens_of(settings), "constrained": settings["constrained"]}

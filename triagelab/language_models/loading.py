@@ -160,6 +160,11 @@ def _loaded(
     return model.eval(), tokenizer
 
 
+def is_adapter(folder: str | Path) -> bool:
+    """Whether there is an adapter in this folder; False for a name."""
+    return (Path(folder) / "adapter_config.json").exists()
+
+
 def base_of(adapter: str | Path) -> tuple[str, bool]:
     """The model that an adapter was trained on, as `runnable` has it."""
     from peft import PeftConfig

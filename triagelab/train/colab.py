@@ -20,12 +20,13 @@ from huggingface_hub import get_token
 from ..bench.run_evaluation import count_incidents, incidents_played
 from ..bench.runs import dying_with_this, find_gpu, last_step, settings_of
 
-PROFILES = {"cpu": "novice", "t4": "recommended"}  # to their presets; `auto` looks for a GPU
+PROFILES = {"cpu": "novice", "t4": "smollm2"}  # to their presets; `auto` looks for a GPU
 DRIVE = Path("/content/drive/MyDrive")
 # A kernel that loaded one of these before the install cell ran keeps the older version.
 RELOADED = ("pyarrow", "transformers", "datasets", "peft", "trl", "huggingface_hub")
 
 # Parts of a session's hours. They are judgements, and all err on the side of ending early.
+IMITATED = 0.4  # share of the remaining hours for SmolLM2's lessons
 EVALUATED = 0.2  # share of the remaining hours for the play before training
 AGAIN, LOADING = 1.25, 0.05  # the play after training: so many times as long, and hours to load
 FINISH = 0.1  # hours for figures, card and a first log to triage
@@ -115,6 +116,10 @@ class Budget:
         """Hours until figures and card have to be made."""
         gone = (time.perf_counter() - self._began) / 3600
         return round(max(0.0, self.hours - gone - FINISH), 3)
+
+    def for_imitation(self) -> float:
+        """Hours for what SmolLM2 imitates before reward."""
+        return round(IMITATED * self.left(), 3)
 
     def for_evaluation(self) -> float:
         """Hours for the play before training."""

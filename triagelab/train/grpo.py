@@ -262,7 +262,7 @@ def load_to_train(config: TrainingConfig) -> tuple[Any, Any]:
         )
         return model, loading.with_tool_calls(tokenizer)
     begun = Path(loading.resolve_model(config.model))
-    if (begun / "adapter_config.json").exists():  # it is trained further
+    if loading.is_adapter(begun):  # it is trained further
         base, _ = loading.base_of(begun)
         model, tokenizer = loading.load_language_model(
             base, config.load_in_4bit, begun, trainable=True

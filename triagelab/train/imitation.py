@@ -100,9 +100,10 @@ class Imitator:
             self.inner.set_attn_implementation(FOLDED)
         self.weights = {n: p for n, p in model.named_parameters() if p.requires_grad}
         self.half = loading.computes_bf16()
-        if self.half:  # all but what learns
-            for weight in model.parameters():
-                weight.data = weight.data if weight.requires_grad else weight.data.bfloat16()
+        frozen = torch.bfloat16 if self.half else torch.float32  # a T4 loads them in fp16
+        for weight in model.parameters():
+            if not weight.requires_grad:
+                weight.data = weight.data.to(frozen)
         self.average = {name: weight.detach().clone() for name, weight in self.weights.items()}
         self.optimizer = torch.optim.AdamW(
             self.weights.values(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.0
@@ -308,7 +309,7 @@ def _save(imitator: Imitator, folder: Path, settings: dict[str, Any]) -> None:
             name: weight.half()
             for name, weight in get_peft_model_state_dict(imitator.model).items()
         }
-        imitator.model.save_pretrained(folder, state_dict=half)
+        imitator.model.save_pretrained(folder, state_dict=half, save_embedding_layers=False)
     imitator.tokenizer.save_pretrained(folder)
     record = {
         "settings": settings,

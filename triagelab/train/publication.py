@@ -21,7 +21,7 @@ from ..bench import run_evaluation
 from ..bench.runs import last_step, record_of, settings_of
 from ..bench.score_tables import markdown, summarise, summary_table
 from ..bench.strata import describe_falls, stratum_changes
-from ..language_models.loading import WHOLE, resolve_model, weights_digest
+from ..language_models.loading import WHOLE, base_of, is_adapter, resolve_model, weights_digest
 from ..language_models.smollm2 import SMOLLM2
 
 # Copied from `model/`; its other files say where it was trained, or are TRL's.
@@ -98,10 +98,10 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
     if not model.is_dir() or not (run / "config.json").exists():
         raise ValueError(f"{run} is no finished run, with config.json and model/; train it first")
     run_evaluation.refuse_production(run)
-    base, adapter = _base_of(run), (model / "adapter_config.json").exists()
+    base, adapter = _base_of(run), is_adapter(model)
     if merged and not adapter:
         raise ValueError(f"{run} has no adapter: all weights were trained; leave out --merged")
-    if adapter and "weights" in settings_of(run) and not merged:
+    if adapter and not base and not merged:
         raise ValueError(f"{run} is an adapter of weights that no hub has; publish it --merged")
     if folder.exists() and any(folder.iterdir()) and not (folder / "run.json").exists():
         raise ValueError(f"{folder} holds something else; move it away")
@@ -146,7 +146,12 @@ def _base_of(run: Path) -> str:
     the whole one.
     """
     settings = settings_of(run)
-    base = ORIGINALS.get(settings["model"], "" if "weights" in settings else settings["model"])
+    model = settings["model"]
+    if is_adapter(model):  # trained further
+        model, _ = base_of(model)
+    elif "weights" in settings and model not in ORIGINALS:
+        return ""
+    base = ORIGINALS.get(model, model)
     return WHOLE.get(base.lower(), base)
 
 
@@ -157,7 +162,7 @@ def _merge(settings: dict[str, Any], base: str, adapter: Path, folder: Path) -> 
     from transformers import AutoModelForCausalLM
 
     # Not bfloat16, in which small changes of a weight are rounded away.
-    source = resolve_model(settings["model"]) if "weights" in settings else base
+    source = resolve_model(base_of(adapter)[0]) if "weights" in settings else base
     whole = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float16)
     PeftModel.from_pretrained(whole, str(adapter)).merge_and_unload().save_pretrained(folder)
 

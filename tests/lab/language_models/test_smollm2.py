@@ -156,8 +156,8 @@ def test_a_trained_agent_keeps_its_protocol(folder, run, tmp_path):
     model, tokenizer = load_language_model("smollm2", adapter=run / "model")
     model.merge_and_unload().save_pretrained(tmp_path / "merged")
     tokenizer.save_pretrained(tmp_path / "merged")
-    with pytest.raises(ValueError, match=r"publish it --merged"):
-        write_model(run, "you/agent")
+    card = write_model(run, "you/agent") / "README.md"
+    assert "base_model: HuggingFaceTB/SmolLM2-135M-Instruct" in card.read_text()
     published = write_model(run, "you/agent", merged=True)
     for saved in (tmp_path / "merged", published):
         _, again, protocol = load_player(saved)

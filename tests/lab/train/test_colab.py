@@ -24,10 +24,10 @@ A_T4 = Gpu("Tesla T4", 16.1, bf16=False)
 
 
 def test_a_notebook_knows_its_preset_its_folder_and_what_is_stale(tmp_path, monkeypatch):
-    for gpu, preset in ((A_T4, "recommended"), (None, "novice")):
+    for gpu, preset in ((A_T4, "smollm2"), (None, "novice")):
         monkeypatch.setattr(colab, "find_gpu", lambda gpu=gpu: gpu)
         assert choose_preset("auto") == preset and choose_preset("auto", "expert") == "expert"
-        assert choose_preset("cpu") == "novice" and choose_preset("t4") == "recommended"
+        assert choose_preset("cpu") == "novice" and choose_preset("t4") == "smollm2"
     with pytest.raises(ValueError, match="unknown profile 'tpu'; choose one of auto, cpu, t4"):
         choose_preset("tpu", "expert")
     # Without Drive, as where nobody consents in time, training must not stop at a question.
