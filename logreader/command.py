@@ -41,9 +41,10 @@ def triage_command(
     endpoint_model: Annotated[str, typer.Option(help="Its name; key: OPENAI_API_KEY.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Read logs, or metrics, and say where the trouble began. Nothing is executed, and nobody is
-    called but the model or the server that is named. Exit status: 0 found, 1 error, 3 not enough
-    evidence.
+    """Read logs, or metrics, and say where the trouble began.
+
+    Nothing is executed, and nobody is called but the model or the server that is named. Exit
+    status: 0 found, 1 error, 3 not enough evidence.
     """
     if metrics is not None:
         if graph is None:
@@ -103,6 +104,7 @@ def _agent(policy: str, model: str, endpoint: str, endpoint_model: str) -> Polic
         raise ValueError("one of --policy, --model and --endpoint can be asked; leave out the rest")
     agent: Policy | None = registry.make_policy(policy) if policy else None
     if model:
+        registry.check_model(model)
         agent = registry.load(registry.MODELS, "folder")(model)
     if endpoint:
         agent = registry.load(registry.MODELS, "endpoint")(endpoint, endpoint_model)

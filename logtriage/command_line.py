@@ -12,6 +12,14 @@ from . import registry
 from .play.actions import quoted, visible
 
 LONGEST = 2_000  # characters shown of each line of an error
+# What a person wants, and the commands for it, in the order of `--help`.
+GROUPS = {
+    "Look": ("watch", "serve", "mcp"),
+    "Measure": ("evaluate", "verify"),
+    "Train": ("train", "sweep"),
+    "Read logs": ("triage",),
+    "Maintain": ("build-base", "publish-model", "export-harbor"),
+}
 
 
 def fail(error: Exception, status: int = 2) -> typer.Exit:
@@ -38,15 +46,20 @@ class Commands(TyperGroup):
     """The commands of this package, and those of others, which are imported when asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*super().list_commands(ctx), *registry.names(registry.COMMANDS)]
+        known = [*super().list_commands(ctx), *registry.names(registry.COMMANDS)]
+        listed = [name for names in GROUPS.values() for name in names if name in known]
+        return [*listed, *(name for name in known if name not in listed)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        own = super().get_command(ctx, cmd_name)
-        if own is not None or cmd_name not in registry.names(registry.COMMANDS):
-            return own
-        with errors_in_a_line():
-            added = registry.load(registry.COMMANDS, cmd_name)
-        return get_group(added).commands[cmd_name]
+        command: Any = super().get_command(ctx, cmd_name)
+        if command is None and cmd_name in registry.names(registry.COMMANDS):
+            with errors_in_a_line():
+                added = registry.load(registry.COMMANDS, cmd_name)
+            command = get_group(added).commands[cmd_name]
+        for group, names in GROUPS.items():
+            if cmd_name in names and command is not None:
+                command.rich_help_panel = group
+        return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         known = self.list_commands(ctx)

@@ -43,6 +43,9 @@ MORE = (
     'real incidents), or the same with "#subdirectory=logreader" (triage of your own logs)'
 )
 
+# What the models in packages are called; the laboratory loads them.
+MODEL_NAMES = ("agent", "base", "smollm2")
+
 Policies: TypeAlias = dict[str, Callable[[int], Policy]]
 # Maps a name to a function that makes the policy from a seed; only `random` and `novice` use it.
 SCRIPTS: Policies = {
@@ -75,10 +78,18 @@ def make_policy(name: str, seed: int = 0, known: Policies | None = None) -> Poli
     unknown name.
     """
     among = known_policies() if known is None else known
+    if name in MODEL_NAMES:
+        raise ValueError(f"{name} is a model, and no script: name it by --model {name}")
     if name not in among:
         more = hint(POLICIES) if known is None else ""
         raise ValueError(f"unknown policy {name!r:.60}; choose one of {', '.join(among)}{more}")
     return among[name](seed)
+
+
+def check_model(name: str) -> None:
+    """`ValueError` if what was named as a model is a script."""
+    if name in known_policies():
+        raise ValueError(f"{name} is a script, and no model: name it by --policy {name}")
 
 
 def names(group: str) -> list[str]:

@@ -13,6 +13,7 @@ from talking_server import RESOLVES, refused, talking
 from typer.testing import CliRunner
 
 from logtriage.__main__ import app
+from logtriage.command_line import GROUPS
 from logtriage.play.scoring import PARTS
 from logtriage.world.tasks import SPLITS, TASKS
 from triagelab.bench import audit
@@ -129,6 +130,8 @@ NOVICE = ("train", "{}/run", "--preset", "novice")
         ((*LOUDEST, "--trajectories", "{}"), "Is a directory"),
         ((*LOUDEST, "--json", "{}/gone/out.json"), "cannot write {}/gone/out.json"),
         (("evaluate", "--policy", "guess"), f"'guess'.*{', '.join(POLICIES)}"),
+        (("evaluate", "--policy", "agent"), "agent is a model.* by --model agent"),
+        (("evaluate", "--model", "trace"), "trace is a script.* by --policy trace"),
         (("evaluate", "--task", "casc"), f"'casc'.*{', '.join(TASKS)}, or all"),
         (("evaluate", "--split", "dev"), f"'dev'.*{', '.join(SPLITS)}"),
         (("evaluate", "--model", "{}/nowhere"), "{}/nowhere"),
@@ -145,6 +148,23 @@ def test_mistakes_are_answered_before_any_work(words, message, tmp_path, monkeyp
     said = refusal(*(str(word).replace("{}", str(tmp_path)) for word in words))
     assert re.search(message.replace("{}", str(tmp_path)), said)
     assert not [*tmp_path.rglob("*.json")]
+
+
+def test_help_groups_the_commands_by_what_a_person_wants():
+    said = run("--help").stdout
+    places = [said.index(f" {word} ") for names in GROUPS.items() for word in (names[0], *names[1])]
+    assert places == sorted(places) and "Commands" not in said
+
+
+def test_train_alone_trains_the_embedded_model_where_there_is_no_gpu(tmp_path, monkeypatch):
+    # Without --until 1 and a sixth of a step's episodes this would take eight minutes.
+    monkeypatch.setattr("triagelab.bench.runs.find_gpu", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    tiny = ("--set", "incidents=1", "--set", "group=2", "--set", "varied=false", "--until", 1)
+    result = run("train", *tiny)
+    assert result.exit_code == 0 and "the embedded base is trained" in result.stdout, result.output
+    config = json.loads(Path("runs/novice/seed-0/config.json").read_text())["settings"]
+    assert config["model"] == "base" and config["steps"] == 80
 
 
 SHOP = {"INFO web-app: page {n} shown": 0, "INFO cart-db: checkpoint {n} done": 0}
@@ -233,6 +253,8 @@ def test_triage_refuses_what_it_cannot_read_or_ask(log, tmp_path):
         ((log, "--policy", "trace", "--model", "x"), "leave out the rest"),
         ((log, "--endpoint", "http://x"), "--endpoint-model go together"),
         ((log, "--policy", "tarce"), "unknown policy 'tarce'"),
+        ((log, "--policy", "agent"), "name it by --model agent"),
+        ((log, "--model", "trace"), "name it by --policy trace"),
     ):
         assert message in refusal("triage", *words)
     for words, kept, message in (

@@ -81,9 +81,10 @@ def evaluate_command(
         bool, Option("--audit", help="Show whether the evidence supported what was blamed.")
     ] = False,
 ) -> None:
-    """Play policies on incidents and print mean scores with 95 % bootstrap intervals. The same
-    command again goes on where it was stopped, and plays again what ended in an error. Repeat
-    --policy, --model and --task for several.
+    """Play scripts, models, an endpoint or a run on held-out incidents, and print their scores.
+
+    Means have 95 % bootstrap intervals. The same command again goes on where it was stopped, and
+    plays again what ended in an error. Repeat --policy, --model and --task for several.
     """
     if run is not None:
         others = (policy, model, endpoint, task, trajectories, json_path, env_url, topology)
@@ -221,8 +222,9 @@ def verify_command(
         Path | None, Option("--json", help="Write its rows here, if all are confirmed.")
     ] = None,
 ) -> None:
-    """Play the actions of a file again, and confirm its scores: MATCH, DRIFT, MISMATCH or MISSING.
-    Mean scores are those of the episodes that match.
+    """Play the actions of a file again, and confirm its scores.
+
+    Each is a MATCH, DRIFT, MISMATCH or MISSING; mean scores are those of the episodes that match.
     """
     from collections import Counter
 

@@ -17,7 +17,7 @@ import logtriage
 from logtriage.play.conversation import NATIVE, Protocol
 from logtriage.play.tools import tool_schemas
 from logtriage.policies.policy import Policy
-from logtriage.registry import Policies, known_policies, make_policy
+from logtriage.registry import Policies, check_model, known_policies, make_policy
 from logtriage.world.tasks import BENCHMARK_VERSION
 
 from ..language_models.endpoint import ANSWER_TOKENS, EndpointPolicy
@@ -104,6 +104,7 @@ def in_memory(
     an adapter. See `load_player` and `LanguageModelPolicy` for the options. Local weights are known
     by their digest, others by name.
     """
+    check_model(str(source))
     name, source = name or str(source), resolve_model(source)
     if adapter is None and is_adapter(source):  # its base is known
         adapter = source

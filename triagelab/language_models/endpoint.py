@@ -42,6 +42,7 @@ from logtriage.policies.policy import (
 
 CONCURRENCY = 8  # conversations at once, unless asked otherwise
 TIMEOUT = 180.0  # seconds until an answer begins, and again until it is complete
+CONNECT = 4.0  # seconds until a connection stands
 RETRIES = 20  # per request; their pauses add up to two minutes, enough to restart a server
 PATIENCE = 600.0  # seconds after which a request is not sent again
 ANSWER_TOKENS = 8192  # most new tokens of an answer; what a model thinks before it counts, too
@@ -141,7 +142,12 @@ class EndpointPolicy(ConversationPolicy):
         self._samples = temperature > 0.0
         self._refused: set[str] = set()  # options that the server has refused by name
         self._parses = False  # whether the server has ever answered with a parsed call
-        self._request = threading.local()  # `until` and `stop` of the request in this thread
+        self._address = base_url
+        self._announced = (
+            threading.Lock()
+        )  # taken for good by the first retry of all, which is said
+        # `until`, `stop` and `failed` (what became of the last attempt) of this thread's request
+        self._request = threading.local()
         client = httpx.Client(
             follow_redirects=True,
             limits=httpx.Limits(max_connections=None),
@@ -151,7 +157,7 @@ class EndpointPolicy(ConversationPolicy):
             base_url=base_url,
             api_key=self._key,
             max_retries=RETRIES,
-            timeout=timeout,
+            timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT)),
             http_client=cast(Any, client),  # its type depends on the version of `openai`
         )
 
@@ -193,6 +199,7 @@ class EndpointPolicy(ConversationPolicy):
         from openai import APIStatusError, OpenAIError
 
         self._request.until = time.monotonic() + PATIENCE
+        self._request.failed = ""
         options = dict(self._options, messages=[to_wire(message) for message in messages])
         if self._samples and "seed" not in self._refused:
             options["seed"] = seed
@@ -254,16 +261,26 @@ class EndpointPolicy(ConversationPolicy):
         return message, tokens
 
     def _check(self, request: Any) -> None:
-        """Before each attempt at a request: give up if nobody waits for it, or after `PATIENCE`."""
+        """Before each attempt at a request: give up if nobody waits for it, or after `PATIENCE`; at
+        the first retry, say so.
+        """
         if self._request.stop.is_set():
             raise EndpointError("nobody waits for this episode any more")
         if time.monotonic() > self._request.until:
             raise EndpointError(f"no answer within {PATIENCE:g} seconds, in several attempts")
+        failed, self._request.failed = self._request.failed, "does not answer"
+        if failed and self._announced.acquire(blocking=False):
+            again = f"trying again, {RETRIES} times at most (Ctrl-C ends it)"
+            print(f"{self.name}: {self._address} {failed}; {again}", file=sys.stderr, flush=True)
 
     def _bound(self, response: Any) -> None:
         """Limit an answer that has begun to `timeout` seconds and `MOST_ANSWER` unpacked bytes."""
         from httpx import ReadTimeout
 
+        if response.is_error:
+            self._request.failed = f"answers with status {response.status_code}"
+        elif response.has_redirect_location:
+            self._request.failed = ""
         parts, until = response.iter_bytes, time.monotonic() + self._timeout
 
         def bounded(chunk_size: int | None = None) -> Iterator[bytes]:

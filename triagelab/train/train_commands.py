@@ -45,7 +45,7 @@ def sweep(
     ] = None,
     dry_run: Annotated[bool, Option(help="Check the file, and say how far each point is.")] = False,
 ) -> None:
-    """Run the points of a sweep that are not finished; repeat the command to continue."""
+    """Run one notebook with several settings and seeds; repeat the command to continue."""
     from .sweeps import load_sweep, run_points, summarise_sweep
 
     asked = load_sweep(path, folder)
@@ -78,8 +78,10 @@ def build_base_command(
     ] = None,
     hours: Hours = math.inf,
 ) -> None:
-    """Build the embedded base (half an hour on two cores), an expert from one (1.5 hours), or an
-    adapter of another model (hours; repeat the command to continue).
+    """Teach the model that training starts from, by imitation.
+
+    The embedded base takes half an hour on two cores, an expert made from one 1.5 hours, an adapter
+    of another model hours; repeat the command to continue.
     """
     from .base_model import build_base, build_expert
     from .imitation import build_imitated
@@ -106,9 +108,10 @@ def train_command(
     preset: Annotated[
         str,
         Option(
-            help="novice, expert, smollm2; for a T4 t4_starter, recommended, t4_qwen3, model_card."
+            help="novice, expert, smollm2; for a T4 t4_starter, recommended, t4_qwen3, model_card. "
+            "Without it recommended; without a GPU or a model, too, the embedded base by novice."
         ),
-    ] = "recommended",
+    ] = "",
     task: Annotated[
         list[str] | None, Option(help="Repeat it; or all, in equal shares; or production.")
     ] = None,
@@ -135,15 +138,20 @@ def train_command(
         str, Option(help="Show the metrics in trackio, tensorboard or wandb, too, if installed.")
     ] = "",
 ) -> None:
-    """Train a model with GRPO, metrics and checkpoints in FOLDER. The same command again continues
-    an interrupted run.
+    """Train a model with GRPO; by itself, on a CPU, the embedded one.
+
+    Metrics and checkpoints go to FOLDER. The same command again continues an interrupted run.
     """
-    from ..bench.runs import last_step
+    from ..bench.runs import find_gpu, last_step
     from ..language_models.loading import resolve_model
     from .grpo import on_this_machine, train
     from .publication import check_upload, publish_model
     from .settings import config_from_cli
 
+    if not preset and model is None and find_gpu() is None:
+        preset, model = "novice", "base"
+        typer.echo("no GPU and no --model: the embedded base is trained, by the preset novice")
+    preset = preset or "recommended"
     if preset in BASES and model is None:
         raise ValueError(
             f"the preset {preset} starts from a base model: build one with"

@@ -81,6 +81,29 @@ def test_a_server_that_is_busy_or_restarts_is_waited_for(pauses):
     assert 60 < sum(pauses) < 200 and "refused" in result.error
 
 
+def test_the_first_retry_is_said_once_and_soon(capsys, monkeypatch):
+    # With the real pauses. A reader who pipes the output away sees it, too.
+    monkeypatch.setattr("triagelab.language_models.endpoint.PATIENCE", 3.0)  # ends its threads
+    url = f"http://127.0.0.1:{free_port()}"
+    began, player = time.monotonic(), EndpointPolicy(url, "toy", workers=2)
+    each = player.play_each(episodes(2))
+    threading.Thread(target=lambda: next(each, None), daemon=True).start()
+    said = ""
+    while not said and time.monotonic() - began < 5.0:
+        time.sleep(0.05)
+        said = capsys.readouterr().err
+    assert said.startswith(f"toy: {url} does not answer; trying again, {RETRIES} times at most")
+    assert player._client.timeout.connect < 5.0  # a host that drops what is sent to it
+
+
+def test_a_busy_server_is_named_and_a_redirect_is_no_failure(pauses, capsys):
+    played(lambda body, number: RESOLVES if number else refused(429))
+    assert "answers with status 429; trying again" in capsys.readouterr().err
+    moved = (307, {"Location": "/v1/chat/completions?again"}, {})
+    (result,), talk = played(lambda body, number: RESOLVES if number else moved)
+    assert not result.error and len(talk.requests) == 2 and not capsys.readouterr().err
+
+
 def trickling():
     while True:
         time.sleep(0.02)
