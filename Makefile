@@ -19,7 +19,7 @@ SOURCES := $(PACKAGES) tests notebooks scripts examples
 # Images of containers set this. Tests start dozens of processes: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo serve test test-core test-notebooks test-slow lint types style format benchmark seeds real production speed gpu results smollm2 notebooks clean
+.PHONY: help setup demo serve test test-core test-notebooks test-slow lint types style format benchmark seeds real production speed gpu results smollm2 notebooks owner clean
 
 help:  ## this list, with times on two cores
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -135,6 +135,12 @@ smollm2: $(READY)  ## the weights of the model `smollm2`, 98 MB, for whatever ta
 notebooks: setup  ## execute the CPU notebooks in place, after `make demo` (15 min)
 	$(VENV)/bin/jupyter nbconvert --to notebook --execute --inplace --log-level WARN \
 	  --ExecutePreprocessor.store_widget_state=False $(filter-out notebooks/08%,$(wildcard notebooks/*.ipynb))
+
+# This line is rewritten with all others, so the name can be changed again.
+owner:  ## write whose the repository is into every address: make owner NAME=you
+	@echo '$(NAME)' | grep -Exq '[A-Za-z0-9][A-Za-z0-9-]*' \
+	  || { echo "give the owner's name on GitHub: make owner NAME=you" >&2; exit 2; }
+	git grep -lI OWNER/logtriage | xargs perl -pi -e 's#OWNER/logtriage#$(NAME)/logtriage#g'
 
 clean:  ## remove the environment, runs and builds
 	rm -rf $(VENV) .venv-* runs build dist

@@ -1,5 +1,6 @@
 """What a reader relies on: addresses, notebooks, published runs and numbers."""
 
+import ast
 import json
 import re
 import shutil
@@ -11,6 +12,7 @@ import nbformat
 import pandas as pd
 import pytest
 import yaml
+from IPython.core.inputtransformer2 import TransformerManager
 
 import logtriage
 from logtriage import client
@@ -41,6 +43,41 @@ def test_the_address_stands_in_one_constant():
     for path in TEXTS:
         for address in ADDRESS.finditer(path.read_text()):
             assert address["repository"] == logtriage.REPOSITORY, f"{path}: {address[0]}"
+
+
+def test_one_command_writes_the_owner_into_every_address(tmp_path):
+    def command(*words):
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    before = logtriage.REPOSITORY.split("/")[0] + "/"
+    listed = ["git", "grep", "-lI", before]
+    listed = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in {*listed.splitlines(), "Makefile"}:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    command("git", "init", "-q")
+    command("git", "add", "--all", "--force")
+    for wrong in ("", "NAME=a/b", "NAME=a b", "NAME=-a"):
+        status, said = command("make", "owner", *filter(None, [wrong]))
+        assert status and "make owner NAME=you" in said
+    assert command("git", "diff", "--quiet")[0] == 0
+    for name in ("some-body", "another"):  # and again, for a fork of a fork
+        assert command("make", "owner", f"NAME={name}")[0] == 0
+    assert command("git", "grep", "-n", before) == (1, "")
+    address = logtriage.REPOSITORY.replace(before, "another/")
+    badge = f"https://colab.research.google.com/github/{address}/blob/main/"
+
+    for path in sorted((tmp_path / "notebooks").glob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        assert f"({badge}notebooks/{path.name})" in notebook.cells[0].source
+        (cell,) = (c for c in notebook.cells if "skip-execution" in c.metadata.get("tags", ()))
+        assert f'REPOSITORY = "https://github.com/{address}"' in cell.source
+        ast.parse(TransformerManager().transform_cell(cell.source))
+    led = re.findall(rf"\({badge}(\S+)\)", (tmp_path / "README.md").read_text())
+    assert led and all((tmp_path / name).is_file() for name in led)
+    citation = yaml.safe_load((tmp_path / "CITATION.cff").read_text())
+    assert citation["repository-code"] == f"https://github.com/{address}"
 
 
 def finished_run(folder):

@@ -143,9 +143,7 @@ class EndpointPolicy(ConversationPolicy):
         self._refused: set[str] = set()  # options that the server has refused by name
         self._parses = False  # whether the server has ever answered with a parsed call
         self._address = base_url
-        self._announced = (
-            threading.Lock()
-        )  # taken for good by the first retry of all, which is said
+        self._announced = threading.Lock()  # taken by the first retry of all, which is said
         # `until`, `stop` and `failed` (what became of the last attempt) of this thread's request
         self._request = threading.local()
         client = httpx.Client(
