@@ -19,12 +19,14 @@ SOURCES := $(PACKAGES) tests notebooks scripts examples
 # Images of containers set this. Tests start dozens of processes: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo serve test test-core test-notebooks test-slow lint types style format benchmark seeds real production speed gpu results smollm2 notebooks owner clean
+.PHONY: help setup light demo serve test test-core test-notebooks test-slow lint types style format benchmark seeds real production speed gpu results smollm2 notebooks owner clean
 
 help:  ## this list, with times on two cores
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 setup: $(READY_DEV)  ## everything for tests and checks, in .venv (1 min)
+
+light: $(READY_SERVER)  ## what plays and what reads logs, without torch, in .venv (30 s)
 
 # The pip that Python brings takes twice the CPU time to resolve so many packages.
 # Unsloth asks for its own versions, so the constraints do not hold where there is an NVIDIA GPU.

@@ -43,6 +43,8 @@ ONLY_READ = (
     "claude",
     "harbor",
     "inspect",
+    "papermill",
+    "export",
 )
 # Of the command line, what trains, waits or needs a model or a file: its options are read, it
 # is not run.
@@ -77,9 +79,9 @@ def check_options(words):
 def check_command(words, url):
     """Run a command of a document in the current folder, or as much of it as can be run here."""
     if words[:3] == ["python", "-m", "logtriage.train"]:  # the same under another name
-        words = ["python", "-m", "logtriage", "train", *words[3:]]
-    if words[:3] == ["python", "-m", "logtriage"]:
-        words = [word.replace(LOCAL, url) for word in words[3:]]
+        words = ["logtriage", "train", *words[3:]]
+    if words[0] == "logtriage":
+        words = [word.replace(LOCAL, url) for word in words[1:]]
         check_options(words)
         absent = words[0] == "triage" and not Path(words[1]).exists()  # a log of the reader's
         if words[0] not in LONG and not set(MODELS) & set(words) and not absent:

@@ -13,9 +13,12 @@ from typing import Any
 
 import pandas as pd
 
+from logtriage.world.tasks import TASKS
+
 from ..real.cases import SOURCES, load_source
 from ..realistic.production_policies import RANKER
 from .gallery import gallery_text
+from .intervals import seed_scores, two_way_mean
 from .published import ROOT, TRACKS, played_in, read
 from .recorded_results import OURS
 from .recorded_tables import (
@@ -28,7 +31,7 @@ from .recorded_tables import (
 )
 from .results_tables import (
     NEW,
-    front_table,
+    gain,
     leaderboard_table,
     on_test,
     split_shares,
@@ -40,7 +43,6 @@ from .smollm2_results import stages_table
 
 # Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`.
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"front": front_table},
     "docs/LEADERBOARD.md": {"leaderboard": leaderboard_table},
     "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
     "docs/smollm2.md": {"stages": stages_table},
@@ -79,7 +81,8 @@ def facts() -> dict[str, str]:
 def track_facts() -> dict[str, Any]:
     """`novice.test` and the like: the share of `belief`'s score of a track, the `base` or a script,
     on a split. `reference.gap`: how much more than `belief` the script that is told the truth
-    scores on the task where that is most, so how far it can be from the best policy.
+    scores on the task where that is most, so how far it can be from the best policy. `mean.base`
+    and the like: mean scores on `test`, the novice's track and `belief`.
 
     Of the novice's track: `base.dismissed` and `trained.dismissed`, the shares of real faults
     dismissed on silent degradation; `beside`, in how many training `episodes` it healed a fault but
@@ -91,7 +94,15 @@ def track_facts() -> dict[str, Any]:
     scripts = read("benchmark/episodes.parquet")
     means = scripts[scripts["split"] == "test"].groupby(["policy", "task"])["score"].mean()
     numbers["reference.gap"] = (means["oracle"] - means[REFERENCE]).max()
-    rows = {row["task"]: row for row in summarise(on_test("novice"))}
+    frames = on_test("novice")
+    rows = {row["task"]: row for row in summarise(frames)}
+    for name in ("base", "trained"):
+        numbers[f"mean.{name}"] = two_way_mean(
+            [seed_scores(frames, task, name) for task in TASKS]
+        ).mean
+    same = scripts[(scripts["split"] == "test") & scripts["index"].isin(frames[0]["index"])]
+    numbers["mean.reference"] = same[same["policy"] == REFERENCE]["score"].mean()
+    numbers["mean.gain"] = gain(frames, TASKS, "base")
     dismissed = rows["silent_degradation"]["faults_dismissed"]
     numbers |= {f"{when}.dismissed": dismissed[when] for when in ("base", "trained")}
     played = pd.concat(played_in("novice", "episodes"))

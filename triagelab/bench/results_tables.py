@@ -1,4 +1,4 @@
-"""The tables of README, docs and results/README.md on simulated incidents, as Markdown.
+"""The tables of docs and results/README.md on simulated incidents, as Markdown.
 
 All are made from results/ alone; `bench.results_pages` writes them.
 """
@@ -18,13 +18,6 @@ from .published import RESULTS, TRACKS, played_by, played_in, read, seeds_of
 from .score_tables import CAREFUL, REFERENCE, cell_text, markdown, summarise
 from .strata import describe_falls, stratum_changes
 
-# Columns of the README's table.
-FRONT = {
-    "base": "base",
-    "trained": "after GRPO",
-    CAREFUL: f"`{CAREFUL}`, a careful script",
-    REFERENCE: f"`{REFERENCE}`, near-optimal",
-}
 # What is new in each split.
 NEW = {
     "test": "the incidents",
@@ -101,31 +94,6 @@ def grounded_line(track: str) -> str:
     return (
         "Grounded answers (right, and likelier than not by what had been seen):"
         f" {cells[0]} of all, {cells[1]} of the right ones on silent degradation."
-    )
-
-
-def front_table() -> str:
-    """The novice's track in short: mean scores of the base, after GRPO, and of two scripts on the
-    same incidents, for each task of `test` and for each other split.
-    """
-    seeds, scripts = played_by("novice"), read("benchmark/episodes.parquet")
-    parts = {words(task): ("test", [task]) for task in TASKS}
-    parts |= {f"{words(split)}, all tasks": (split, [*TASKS]) for split in NEW if split != "test"}
-    rows: list[dict[str, Any]] = []
-    for part, (split, tasks) in parts.items():
-        own = [frame[frame["split"] == split] for frame in seeds]
-        played = scripts[(scripts["split"] == split) & scripts["index"].isin(own[0]["index"])]
-        rows.append({"held-out incidents": part})
-        for name, head in FRONT.items():
-            frames = own if name in ("base", "trained") else [played]
-            mean = two_way_mean([seed_scores(frames, task, name) for task in tasks])
-            rows[-1][head] = mean if frames is own else mean.mean
-    counts = seeds[0].groupby("split")["index"].nunique()
-    return table(
-        rows,
-        f"Mean scores, greedy, {len(seeds)} seeds of GRPO from one base, 95 % bootstrap intervals;"
-        f" {counts['test']} incidents a task of `test`, {counts['unseen_faults']} of the others."
-        " Training varies words and graphs, too: those of the last two rows are new.",
     )
 
 
