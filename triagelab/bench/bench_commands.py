@@ -202,14 +202,17 @@ def watch_command(
     beside: Annotated[str, Option(help="Another of these, beside it.")] = "",
     task: Annotated[str, Option(help="Of the incident.")] = "cascading_failure",
     split: Annotated[str, Option(help="Of the incident.")] = "test",
-    index: Annotated[int, Option(min=0, help="Of the incident.")] = 118,
+    index: Annotated[
+        int | None, Option(min=0, help="Of the incident; by default one that shows learning.")
+    ] = None,
     pause: Annotated[float, Option(min=0.0, help="Seconds between two steps.")] = 1.0,
 ) -> None:
     """Watch the trained agent, or another policy, solve an incident step by step."""
     from rich.console import Console
 
-    from .watch import watch
+    from .watch import CHOSEN, watch
 
+    index = CHOSEN if index is None else index
     watch([who, beside] if beside else [who], task, split, index, pause, Console())
 
 
