@@ -321,13 +321,13 @@ def _finished(folder: Path, settings: dict[str, Any], make: Callable[[Log], Made
     return folder
 
 
-def base_record(folder: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
+def base_record(folder: Path, settings: dict[str, Any] | None = None) -> dict[str, Any] | None:
     """The `base.json` of a folder, None if it has none; `ValueError` for one of other settings."""
     if not (folder / "base.json").exists():
         return None
     record: dict[str, Any] = json.loads((folder / "base.json").read_text())
     existing = record["settings"]
-    if existing != settings:
+    if settings is not None and existing != settings:
         raise ValueError(
             f"{folder} holds a base built with {existing}, not {settings}; choose another folder"
         )

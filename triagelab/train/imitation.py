@@ -53,10 +53,12 @@ ENOUGH = 0.01  # evaluations differ by less when the base has learned what it wi
 class Lessons:
     """A pool of examples for each number, always the same."""
 
-    def __init__(self, tokenizer: Any, teacher: str, seed: int) -> None:
+    def __init__(self, tokenizer: Any, teacher: str, seed: int, known: int = 0) -> None:
+        """`known` is how many examples the model had learned from before: it reads others."""
         from ..language_models.decoder import shared_prefix  # imports torch
 
         self.tokenizer, self.seed, self.schemas = tokenizer, seed, tool_schemas()
+        self.known = known
         self.episode = TEACHERS[teacher]
         # What all conversations with tools begin with: it is read once for a batch.
         self.shared = shared_prefix([self._episode(index).ids for index in (0, 1)])
@@ -65,7 +67,7 @@ class Lessons:
         """The batches of a pool."""
         reading = POOL if pool < FIRST_READING else READING_AMONG
         later = max(0, pool - FIRST_READING)
-        first_reading = POOL * min(pool, FIRST_READING) + READING_AMONG * later
+        first_reading = self.known + POOL * min(pool, FIRST_READING) + READING_AMONG * later
         first_episode = (POOL - READING_AMONG) * later
         random = Random(f"imitation/{self.seed}/{pool}")
         read = [self._reading(first_reading + i) for i in range(reading)]
@@ -252,7 +254,7 @@ def build_imitated(
     the last, as a published one, is taught further with a new optimizer.
 
     Args:
-        model: see `resolve_model`.
+        model: see `resolve_model`; or the folder of a base, which is taught further in another.
         lessons: `novice` or `expert`, who plays the episodes.
         seed: of the adapter's first weights and of the order of examples.
         examples: how many to learn from, rounded up to whole pools, by an earlier call too; None
@@ -270,7 +272,9 @@ def build_imitated(
             return folder
         config = TrainingConfig(model=model, lora_rank=16, lora_alpha=32, seed=seed)
         adapted, tokenizer = load_to_train(config)
-        imitator = Imitator(adapted, tokenizer, Lessons(tokenizer, lessons, seed))
+        taught = base_record(Path(model)) if loading.is_adapter(model) else None
+        known = taught["examples"] if taught else 0
+        imitator = Imitator(adapted, tokenizer, Lessons(tokenizer, lessons, seed, known))
         if (folder / "state.pt").exists():
             imitator.load(folder / "state.pt")
         elif record["examples"]:
