@@ -80,6 +80,8 @@ def check_command(words, url):
     """Run a command of a document in the current folder, or as much of it as can be run here."""
     if words[:3] == ["python", "-m", "logtriage.train"]:  # the same under another name
         words = ["logtriage", "train", *words[3:]]
+    if words[:3] == ["python", "-m", "logtriage"]:  # a longer word for it
+        words = words[2:]
     if words[0] == "logtriage":
         words = [word.replace(LOCAL, url) for word in words[1:]]
         check_options(words)
