@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 from textwrap import dedent
@@ -24,10 +25,12 @@ from logtriage.world.tasks import BENCHMARK_VERSION
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
     "README.md",
+    "AGENTS.md",
     "CONTRIBUTING.md",
     "logtriage/README.md",
     *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
 ]
+RESULTS = sorted(f"results/{path.name}" for path in (ROOT / "results").glob("*.md"))
 LOCAL = "http://127.0.0.1:8000"  # where documents say that a server listens
 # Programs that a block may name and a test cannot run: they need the network, a login or a model.
 ONLY_READ = (
@@ -80,6 +83,8 @@ def check_command(words, url):
     """Run a command of a document in the current folder, or as much of it as can be run here."""
     if words[:3] == ["python", "-m", "logtriage.train"]:  # the same under another name
         words = ["logtriage", "train", *words[3:]]
+    if words[:3] == ["python", "-m", "logtriage"]:  # a longer word for it
+        words = words[2:]
     if words[0] == "logtriage":
         words = [word.replace(LOCAL, url) for word in words[1:]]
         check_options(words)
@@ -92,7 +97,7 @@ def check_command(words, url):
         targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.M))
         named = [word for word in words[1:] if "=" not in word]
         assert set(named) <= targets, f"no target in {named}"
-    elif words[0] in ("python", ".venv/bin/python", ".venv/bin/pytest", ".venv/bin/pre-commit"):
+    elif words[0] in ("python", "pytest", "pre-commit"):
         files = [word for word in words[1:] if "/" in word]
         assert all((ROOT / file).exists() for file in files), files
     else:
@@ -120,17 +125,53 @@ def test_every_code_block_runs(document, url, tmp_path, monkeypatch):
             assert language in ("text", "diff"), language
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, "CHANGELOG.md", "results/README.md"])
+def anchors(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, "CHANGELOG.md", *RESULTS])
 def test_links_lead_to_files(document):
     at = (ROOT / document).parent
-    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text()):
-        assert (at / target).exists(), f"{document} links to {target}"
+    for target, anchor in re.findall(
+        r"\]\(([^)#:]*)(?:#([^)]+))?\)", (ROOT / document).read_text()
+    ):
+        page = at / target if target else ROOT / document
+        assert page.exists(), f"{document} links to {target}"
+        if anchor and page.suffix == ".md":
+            assert anchor in anchors(page), f"{document} links to {target}#{anchor}"
 
 
 def test_the_files_that_a_newcomer_is_led_to_exist():
     page = (ROOT / "CONTRIBUTING.md").read_text()
     files = re.findall(r"`((?:logtriage|triagelab|logreader)/[\w./]*)`", page)
     assert len(files) > 20 and [file for file in files if not (ROOT / file).exists()] == []
+
+
+# -- length ------------------------------------------------------------------------------------
+
+FREE = ("docs/LOG.md", "docs/GALLERY.md", "docs/logs.md")  # history, samples, and one to shorten
+
+
+def sizes(document):
+    """Lines, words outside code blocks and comments, and words before the first block of code."""
+    text = (ROOT / document).read_text()
+    said = re.sub(r"^ *```.*?^ *```$|<!--.*?-->", " ", text, flags=re.S | re.M)
+    before = re.sub(r"<!--.*?-->", " ", text.partition("```")[0], flags=re.S)
+    words = [sum(any(map(str.isalnum, word)) for word in part.split()) for part in (said, before)]
+    return len(text.splitlines()), *words
+
+
+def test_the_readme_is_short_and_soon_at_its_first_command():
+    lines, words, before = sizes("README.md")
+    assert lines <= 100 and words <= 850 and before <= 60
+
+
+@pytest.mark.parametrize("document", [name for name in DOCUMENTS if name.startswith("docs/")])
+def test_a_page_is_read_in_minutes(document):
+    if document not in FREE:
+        assert sizes(document)[1] <= 1200, "move evidence to results/"
 
 
 # -- versions -----------------------------------------------------------------------------------
@@ -192,3 +233,8 @@ def test_texts_name_the_versions():
     assert f"Version {BENCHMARK_VERSION} " in rules
     assert f"takes {MALFORMED_COST} off for each malformed call" in rules
     assert f"{len(FAULTS)} kinds of faults" in (ROOT / "README.md").read_text()
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        print(name, *sizes(name))

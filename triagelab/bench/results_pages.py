@@ -46,7 +46,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/LEADERBOARD.md": {"leaderboard": leaderboard_table},
     "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
     "docs/smollm2.md": {"stages": stages_table},
-    "docs/training.md": {"expert": partial(track_table, "expert")},
+    "results/training.md": {"expert": partial(track_table, "expert")},
     "docs/real.md": {"real": real_incidents_table},
     "docs/production.md": {"policies": policies_table, "transfer": transfer_table},
 }
@@ -63,7 +63,7 @@ NO_PAGES = ("LOG.md", "CHANGELOG.md", "GALLERY.md")
 # Every other file whose sentences may hold facts.
 PAGES = sorted(
     str(path.relative_to(ROOT))
-    for pattern in ("*.md", "*/README.md", "triagelab/agent/README.md", "docs/*.md", "*/*.ipynb")
+    for pattern in ("*.md", "*/*.md", "triagelab/agent/README.md", "*/*.ipynb")
     for path in ROOT.glob(pattern)
     if path.name not in NO_PAGES
 )
