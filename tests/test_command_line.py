@@ -128,6 +128,13 @@ NOVICE = ("train", "{}/run", "--preset", "novice")
         ((*LOUDEST, "--endpoint", "http://127.0.0.1:1"), "give both"),
         ((*LOUDEST, "--trajectories", "{}"), "Is a directory"),
         ((*LOUDEST, "--json", "{}/gone/out.json"), "cannot write {}/gone/out.json"),
+        (
+            ("evaluate", "--run", "{}", "--first", 3, "--attempts", 2, "--audit", "--free"),
+            "goes with --episodes, --concurrency and --hours; "
+            "drop --constrained, --first, --attempts, --audit",
+        ),
+        (("evaluate", "--run", "{}", "--adapter", "{}", "--split", "test"), "--adapter, --split"),
+        ((*LOUDEST, "--hours", 1), "name one by --run, or drop --hours"),
         (("evaluate", "--policy", "guess"), f"'guess'.*{', '.join(POLICIES)}"),
         (("evaluate", "--task", "casc"), f"'casc'.*{', '.join(TASKS)}, or all"),
         (("evaluate", "--split", "dev"), f"'dev'.*{', '.join(SPLITS)}"),
