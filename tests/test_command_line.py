@@ -129,6 +129,13 @@ NOVICE = ("train", "{}/run", "--preset", "novice")
         ((*LOUDEST, "--endpoint", "http://127.0.0.1:1"), "give both"),
         ((*LOUDEST, "--trajectories", "{}"), "Is a directory"),
         ((*LOUDEST, "--json", "{}/gone/out.json"), "cannot write {}/gone/out.json"),
+        (
+            ("evaluate", "--run", "{}", "--first", 3, "--attempts", 2, "--audit", "--free"),
+            "goes with --episodes, --concurrency and --hours; "
+            "drop --constrained, --first, --attempts, --audit",
+        ),
+        (("evaluate", "--run", "{}", "--adapter", "{}", "--split", "test"), "--adapter, --split"),
+        ((*LOUDEST, "--hours", 1), "name one by --run, or drop --hours"),
         (("evaluate", "--policy", "guess"), f"'guess'.*{', '.join(POLICIES)}"),
         (("evaluate", "--policy", "agent"), "agent is a model.* by --model agent"),
         (("evaluate", "--model", "trace"), "trace is a script.* by --policy trace"),

@@ -17,6 +17,7 @@ from logtriage.command_line import LONGEST, errors_in_a_line
 app = typer.Typer()
 
 MOST_LISTED = 20  # episodes that are not confirmed
+OF_A_RUN = ("run", "episodes", "concurrency", "hours")  # options of `evaluate` that fit a run
 JOURNALS = Path("runs/evaluations")  # where models' episodes are kept unless a file is named
 
 TopologyPath = Annotated[
@@ -86,12 +87,16 @@ def evaluate_command(
     Means have 95 % bootstrap intervals. The same command again goes on where it was stopped, and
     plays again what ended in an error. Repeat --policy, --model and --task for several.
     """
+    given = _given_options(context)
     if run is not None:
-        others = (policy, model, endpoint, task, trajectories, json_path, env_url, topology)
-        if any(others) or split != "test":
-            raise ValueError("--run goes with --episodes, --concurrency and --hours; drop the rest")
+        if others := [option for name, option in given.items() if name not in OF_A_RUN]:
+            raise ValueError(
+                f"--run goes with --episodes, --concurrency and --hours; drop {', '.join(others)}"
+            )
         _evaluate_run(run, episodes, concurrency, hours)
         return
+    if "hours" in given:
+        raise ValueError("--hours are those of a run; name one by --run, or drop --hours")
     from logtriage.catalogue import open_incident, recorded_task
     from logtriage.play.actions import visible
     from logtriage.play.conversation import NATIVE, check_protocol
@@ -173,6 +178,17 @@ def evaluate_command(
         )
         typer.secho(message, fg="red", err=True)
         raise typer.Exit(1)
+
+
+def _given_options(context: typer.Context) -> dict[str, str]:
+    """The options that stand on the command line, by the name of their parameter."""
+    given = {}
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            given[name] = parameter.opts[0]
+    return given
 
 
 def _evaluate_run(run: Path, episodes: int | None, batch: int | None, hours: float) -> None:
