@@ -9,13 +9,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from typing import NamedTuple
 
 from logtriage.play.actions import visible
 
 from .levels import ERROR, WARN, level_of, status_of
-from .names import PLATFORM, REPLICA, Namer, service_name, subject
+from .names import PLATFORM, REPLICA, Namer, service_name, shared_prefix, subject
 
 
 class Record(NamedTuple):
@@ -219,9 +218,8 @@ class Tally:
     def _shorten(self) -> None:
         """Remove the prefix that all names share, if lines name services without it."""
         used = sorted(speakers_of(self) - {OTHERS})
-        same = takewhile(lambda signs: len(set(signs)) == 1, zip(*used, strict=False))
-        prefix = re.sub(r"[^-_./]*$", "", "".join(signs[0] for signs in same))
-        if len(used) < 3 or not prefix or any(name in self.known for name in used):
+        prefix = shared_prefix(used)
+        if not prefix or any(name in self.known for name in used):
             return
         texts = [shape.example for shape in self.shapes if shape.level >= WARN]
         long, brief = Namer(used), Namer(name.removeprefix(prefix) for name in used)
