@@ -19,6 +19,7 @@ from .levels import FATAL, LEVEL_NAMES, WARN, stated_level
 from .lines import quoted
 from .log import STDIN, Log, LogFile
 from .suspects import (
+    Calls,
     Evidence,
     ServiceEvidence,
     Suspect,
@@ -159,7 +160,12 @@ def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
     if tally.merge_replicas(*(window[:2] if window else (0, 0))):
         window = find_window(tally)
     evidence = weigh(tally, window, graph.names if graph else ())
-    calls = {service.name: service.downstream for service in graph.services} if graph else {}
+    calls: Calls = {}
+    if graph:
+        calls = {service.name: service.downstream for service in graph.services}
+    elif window is None:  # who only suffers may call any that tells what has happened to it
+        telling = [name for name, service in evidence.items() if service.cause]
+        calls = {name: [other for other in telling if other != name] for name in evidence}
     return Findings(window, evidence, rank(evidence, calls))
 
 

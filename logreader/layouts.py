@@ -114,7 +114,8 @@ class TextLayout:
         self, seconds: Sequence[int], lines: Sequence[bytes], numbers: Sequence[int], stamps: Stamps
     ) -> Batch:
         """Make a batch of lines, which `stamps` have just read."""
-        heads = b"\n".join([line[:TIMED] for line in lines])
+        short = max(map(len, lines)) <= TIMED
+        heads = b"\n".join(lines if short else [line[:TIMED] for line in lines])
         keys: list[Hashable] = [*heads.translate(None, HEXADECIMAL).split(b"\n")]
         if self._numbered:
             begin, end = stamps.span or (0, 0)  # with it, lines are read twice as fast

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import PurePath
 
 from logtriage.play.actions import visible
@@ -77,6 +78,15 @@ class Namer:
     def first(self, text: str) -> str:
         """Return the service that a text names first; empty if it names none."""
         return next(iter(self.all(text)), "")
+
+
+def shared_prefix(names: Collection[str]) -> str:
+    """Return what all names begin with, up to the end of a part, such as `shop-`; empty if there
+    are fewer than three, or nothing is left of one.
+    """
+    same = takewhile(lambda signs: len(set(signs)) == 1, zip(*names, strict=False))
+    prefix = re.sub(r"[^-_./]*$", "", "".join(signs[0] for signs in same))
+    return prefix if len({*names}) > 2 and prefix not in names else ""
 
 
 def targets(text: str, known: Collection[str] = ()) -> list[str]:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from .levels import LEVELS
-from .names import PLATFORM, REPLICA, Namer, service_name, targets
+from .names import PLATFORM, REPLICA, Namer, service_name, shared_prefix, targets
 from .objects import KeyPath
 from .words import WORDS, word_of
 
@@ -23,6 +23,7 @@ MOST_TEXT = 400  # bytes of a line that are read
 MOST_COMPARED = 300  # lines that are searched for the names of others
 HEADED = 0.9  # share of the lines that have a head, for it to count
 VARIED = 4  # different things that a name with much to say has said
+OFTEN, TWICE = 3, 2  # lines that a name should have; fewer are enough where it is surely a service
 
 NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.@$-]{1,59}$")
 ID = re.compile(WORDS["speakers"]["id"])
@@ -182,7 +183,7 @@ def score_of(
         """The share of the lines with a name for which `holds` is true."""
         return sum(count for name, count in counts.items() if holds(name)) / said
 
-    often = share(lambda name: counts[name] >= min(3, len(lines)))
+    often = share(lambda name: counts[name] >= min(OFTEN, len(lines)))
     score = 2.0 * said / len(lines) + 2.0 * often - 2.0
     score += 1.0 if len(counts) > 1 else -1.0
     score = score - 3.0 * share(THREAD.search) - 2.0 * share(CLASS.search) - share(HOST.search)
@@ -193,6 +194,8 @@ def score_of(
     named, called = _named_by_others(names, lines)
     proven = called or graph > 0.0 or platform > 0.0 or prior >= TELLING
     proven = proven or share(SERVICE_WORD.search) > 0.5
+    if proven:
+        score += 2.0 * (share(lambda name: counts[name] >= min(TWICE, len(lines))) - often)
     return prior + score + _variety(names, values, lines) + 2.0 * named, proven
 
 
@@ -209,7 +212,8 @@ def _variety(names: Sequence[str], values: Sequence[str], lines: Sequence[str]) 
 
 def _named_by_others(names: Sequence[str], lines: Sequence[str]) -> tuple[float, bool]:
     """Score how many names the lines of others name or call, and tell if this proves services."""
-    plain = [REPLICA.sub("", name) for name in names]
+    prefix = shared_prefix([name for name in names if name])
+    plain = [REPLICA.sub("", name).removeprefix(prefix) for name in names]
     known, replicas = set(filter(None, plain)), {name for name in names if REPLICA.search(name)}
     if len(known) < 2:
         return 0.0, False

@@ -7,15 +7,15 @@ of which there are more). Shapes whose first words agree share a template. Each 
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import compress
 from typing import NamedTuple
 
 from logtriage.play.actions import visible
 
 from .levels import ERROR, WARN, level_of, status_of
-from .names import PLATFORM, REPLICA, Namer, service_name, subject
+from .names import PLATFORM, REPLICA, Namer, service_name, shared_prefix, subject
 
 
 class Record(NamedTuple):
@@ -77,7 +77,7 @@ class Tally:
 
     known: Sequence[str] = ()  # names of services in the call graph
     # From (bucket, shape) to lines. A bucket is a time in units of `width`, or -1 for no time.
-    counts: dict[tuple[int, int], int] = field(default_factory=dict)
+    counts: Counter[tuple[int, int]] = field(default_factory=Counter)
     # From such cells of trouble to (number of the file, line) of their first line.
     firsts: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     width: int = 1
@@ -106,7 +106,7 @@ class Tally:
                     if key not in known:
                         known[key] = self._shape(record(i), service, file)
             shapes = [*map(known.__getitem__, keys)]
-            for i in [i for i, shape in enumerate(shapes) if shape < 0]:
+            for i in _places_of({BY_DIGITS, BY_STATUS}, shapes):
                 if shapes[i] == BY_STATUS:
                     apart = keys[i], status_of(lines[i][:EXAMPLE])
                 else:
@@ -130,24 +130,22 @@ class Tally:
         bad = {shape for shape in {*shapes} if self.shapes[shape].level >= WARN}
         if not bad:
             return
-        for i, shape in enumerate(shapes):
-            if shape in bad:
-                cell = seconds[i] // self.width if seconds[i] >= 0 else -1, shape
-                if cell not in self.firsts:
-                    self.firsts[cell] = file, record(i).line
+        for i in _places_of(bad, shapes):
+            cell = seconds[i] // self.width, shapes[i]
+            if cell not in self.firsts:
+                self.firsts[cell] = file, record(i).line
 
     def _count(self, seconds: Iterable[int], shapes: Iterable[int]) -> None:
         """Add a line of each shape at its second; widen buckets if there are too many counts."""
-        cells, width = self.counts, self.width
-        for (second, shape), lines in Counter(zip(seconds, shapes, strict=True)).items():
-            cell = second // width if second >= 0 else -1, shape
-            cells[cell] = cells.get(cell, 0) + lines
+        if self.width > 1:
+            seconds = map(self.width.__rfloordiv__, seconds)
+        self.counts.update(zip(seconds, shapes, strict=True))
         while len(self.counts) > MOST_CELLS and self.width < WIDTHS[-1]:
             width = WIDTHS[WIDTHS.index(self.width) + 1]
-            wider: dict[tuple[int, int], int] = defaultdict(int)
+            wider = Counter[tuple[int, int]]()
             for second, shape, lines in self.rows():
-                wider[second // width if second >= 0 else -1, shape] += lines
-            self.counts = dict(wider)
+                wider[second // width, shape] += lines
+            self.counts = wider
             firsts: dict[tuple[int, int], tuple[int, int]] = {}
             for (bucket, shape), at in self.firsts.items():
                 firsts.setdefault((max(-1, bucket * self.width // width), shape), at)
@@ -219,9 +217,8 @@ class Tally:
     def _shorten(self) -> None:
         """Remove the prefix that all names share, if lines name services without it."""
         used = sorted(speakers_of(self) - {OTHERS})
-        same = takewhile(lambda signs: len(set(signs)) == 1, zip(*used, strict=False))
-        prefix = re.sub(r"[^-_./]*$", "", "".join(signs[0] for signs in same))
-        if len(used) < 3 or not prefix or any(name in self.known for name in used):
+        prefix = shared_prefix(used)
+        if not prefix or any(name in self.known for name in used):
             return
         texts = [shape.example for shape in self.shapes if shape.level >= WARN]
         long, brief = Namer(used), Namer(name.removeprefix(prefix) for name in used)
@@ -266,7 +263,12 @@ class Tally:
             for cell, lines in self.counts.items()
             if not start <= cell[0] * self.width < end
         }
-        return replace(self, counts=kept)
+        return replace(self, counts=Counter(kept))
+
+
+def _places_of(wanted: Set[int], shapes: Sequence[int]) -> Iterator[int]:
+    """Return the places where one of the shapes stands that are wanted, at the speed of C."""
+    return compress(range(len(shapes)), map(wanted.__contains__, shapes))
 
 
 def speakers_of(tally: Tally) -> set[str]:

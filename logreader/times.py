@@ -3,10 +3,10 @@
 import re
 from calendar import isleap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from itertools import groupby
+from itertools import compress, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ DAY = 86_400
 MOST_STRAYS = 50  # lines of a block with their time elsewhere, beyond which all are searched
 BLANK_ZONE = 4  # bytes after a blank that tell a zone, such as ` +0500`, from other words
 MISSING = -2  # the second of a line without a time
+STRAY = -3  # the same while it is not known whether it has one elsewhere
+ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 END = 7_258_118_400  # the year 2200: no time is later
 MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 MONTH = rf"(?:{b'|'.join(MONTHS).decode()})"
@@ -119,6 +121,7 @@ class Clock:
         self._last = near
         self._year = datetime.fromtimestamp(near, UTC).year if near is not None else 2000
         self._parsed = lru_cache(MOST_KNOWN)(partial(_parsed, form.order, self._year))
+        self._ends_in_clock = form.order.endswith("HMS")
         self._period = form.period + DAY * (form.period > DAY and isleap(self._year))
 
     def read(self, text: bytes) -> int:
@@ -128,12 +131,22 @@ class Clock:
 
     def at(self, time: bytes, zone: bytes | None) -> int:
         """Return the second from the groups of the form's pattern; -1 if they are no time."""
-        second = self._parsed(time, zone)
+        second = self._second(time, zone)
         if not self._period or second < 0:
             return second
         last = second if self._last is None else self._last
         self._last = max(0, second + round((last - second) / self._period) * self._period)
         return self._last
+
+    def _second(self, time: bytes, zone: bytes | None) -> int:
+        """Return the second of a time; dates, which are few, are parsed once."""
+        if not self._ends_in_clock:
+            return self._parsed(time, zone)
+        midnight = self._parsed(time[:-8] + b"00:00:00", zone)
+        hour, minute, second = int(time[-8:-6]), int(time[-5:-3]), int(time[-2:])
+        if midnight < 0 or hour > 23 or minute > 59 or second > 59:
+            return -1
+        return midnight + 3600 * hour + 60 * minute + second
 
 
 class Stamps:
@@ -146,38 +159,61 @@ class Stamps:
 
     def seconds(self, lines: Sequence[bytes]) -> list[int]:
         """Return the second of each line: `MISSING` without a time, -1 with an invalid one."""
-        seconds: list[int] = []
-        for groups, run in groupby(self._groups(lines)):
-            first, many = len(seconds), len([*run])
-            if groups:
-                seconds += [self._clocks[0].at(*groups)] * many
-            else:
-                seconds += map(self._read, lines[first : first + many])
-        return seconds
-
-    def _groups(self, lines: Sequence[bytes]) -> list[Groups | None]:
-        """Return the time and zone of each line in the first form; None for a line without."""
-        search = self._clocks[0].form.pattern.search
-        match = search(lines[0], 0, LOOK)
+        clock = self._clocks[0]
+        match = clock.form.pattern.search(lines[0], 0, LOOK)
         self._place = _place_of(match) if match else self._place
-        begin, end, zone, after, whole = self._place
-        self.span = None
+        begin, end, zone, after, _ = self._place
         if zone == end:
             stamps = [line[begin:after] for line in lines]
         else:
             stamps = [line[begin:end] + line[zone:after] for line in lines]
-        known: dict[bytes, Groups | None] = {}  # from the text at the place
-        strays = 0
+        groups = self._groups(lines, stamps)
+        seconds: list[int] = []
+        if groups is None or clock.form.period:  # with a period, each is near the one before it
+            every = self._searched(lines) if groups is None else map(groups.__getitem__, stamps)
+            for found, run in groupby(every):
+                first, many = len(seconds), len([*run])
+                if found:
+                    seconds += [clock.at(*found)] * many
+                else:
+                    seconds += map(self._read, lines[first : first + many])
+            return seconds
+        known = {stamp: clock.at(*found) if found else STRAY for stamp, found in groups.items()}
+        seconds += map(known.__getitem__, stamps)
+        if self.span is None:
+            for i in compress(range(len(lines)), map(STRAY.__eq__, seconds)):
+                seconds[i] = self._read(lines[i])
+        return seconds
+
+    def _groups(
+        self, lines: Sequence[bytes], stamps: Sequence[bytes]
+    ) -> dict[bytes, Groups | None] | None:
+        """Return the time and zone in the first form by the text at the place, None for a text that
+        has none there; None if these are many. Of texts alike but for digits, one is searched.
+        """
+        form, place = self._clocks[0].form, self._place
+        begin, end, zone, _, whole = place
+        zoned = slice(end - begin, end - begin + whole - zone)
+        known: dict[bytes, Groups | None] = {}
+        here: dict[bytes, bool] = {}  # whether texts of this form have their time at the place
+        strays, self.span = 0, None
         for stamp, line in dict(zip(stamps, lines, strict=True)).items():
-            match = search(line, 0, LOOK)
-            here = match is not None and _place_of(match) == self._place
-            known[stamp] = (match[1], match[2]) if match and here else None
-            strays += not here
+            alike = stamp.translate(ZEROS) if form.order else stamp
+            if alike not in here:
+                match = form.pattern.search(line, 0, LOOK)
+                here[alike] = match is not None and _place_of(match) == place
+            known[stamp] = (stamp[: end - begin], stamp[zoned] or None) if here[alike] else None
+            strays += not here[alike]
             if strays > MOST_STRAYS:
-                every = (search(line, 0, LOOK) for line in lines)
-                return [match and (match[1], match[2]) for match in every]
+                return None
         self.span = None if strays else (begin, whole)
-        return [*map(known.__getitem__, stamps)]
+        return known
+
+    def _searched(self, lines: Sequence[bytes]) -> Iterator[Groups | None]:
+        """Yield the time and zone of each line in the first form; None for a line without."""
+        for line in lines:
+            match = self._clocks[0].form.pattern.search(line, 0, LOOK)
+            yield (match[1], match[2]) if match else None
 
     def _read(self, line: bytes) -> int:
         for clock in self._clocks:
