@@ -178,10 +178,11 @@ def losses_line() -> str:
 
 
 def leaderboard_table() -> str:
-    """Mean scores of everybody on the same incidents of `test`, the best first: scripts, the
-    embedded agents over their seeds, and the rows that others have added to results/leaderboard.
+    """Mean scores of everybody on the same incidents of `test`: language models (the embedded agents
+    over their seeds, and the rows that others have added to results/leaderboard), and then scripts,
+    the best of each first.
     """
-    scripts, audit = read("benchmark/episodes.parquet"), read("benchmark/audit.parquet")
+    scripts = read("benchmark/episodes.parquet")
     scripts = scripts[(scripts["split"] == "test") & (scripts["index"] < LISTED)]
     players = {f"`{name}`": [own] for name, own in scripts.groupby("policy")}
     frames = on_test("novice")[:1]
@@ -192,7 +193,6 @@ def leaderboard_table() -> str:
     added = sorted((RESULTS / "leaderboard").glob("*.json"))
     players |= {path.stem: [added_row(path)] for path in added}
     best = scripts[scripts["policy"] == REFERENCE]["score"].mean()
-    grounded = (audit["verdict"] == "grounded").groupby(audit["policy"]).mean()
     rows: list[dict[str, Any]] = []
     for name, frames in players.items():
         policy = frames[0]["policy"].iloc[0]
@@ -200,14 +200,12 @@ def leaderboard_table() -> str:
         rows.append({"policy": name} | {task: two_way_mean([own]) for task, own in scores.items()})
         mean = rows[-1]["mean"] = two_way_mean([*scores.values()])
         rows[-1] |= {f"share of `{REFERENCE}`": mean.mean / best}
-        rows[-1]["grounded"] = grounded.get(name.strip("`"), "")
-    rows.sort(key=lambda row: -row["mean"].mean)
+    rows.sort(key=lambda row: (row["policy"].startswith("`"), -row["mean"].mean))
     return table(
         rows,
         f"Benchmark {BENCHMARK_VERSION}, incidents 0 to {LISTED - 1} of each task of `test`, 95 %"
-        " bootstrap intervals over incidents, and seeds where there are several. Grounded: the"
-        " share whose answer is right and, by what had been seen, likelier than not; empty where it"
-        " was not asked.",
+        " bootstrap intervals over incidents, and seeds where there are several. Names of scripts"
+        " are in `code`.",
     )
 
 
