@@ -41,17 +41,16 @@ def training(skill, steps, random):
     return frame.assign(score=np.clip(score, 0, 1), **parts, **rest)
 
 
-def make_points(folder, skills, seeds=3, incidents=12, steps=30, bases=None):
+def make_points(folder, skills, seeds=3, incidents=12, steps=30):
     """Run folders of a sweep, as `gather` takes them. `skills`: row to what its trained policy can
-    do, 0 to 1; `incidents` of each task; `bases`: row to the digest of its base's weights.
+    do, 0 to 1; `incidents` of each task.
     """
     hardness = np.random.default_rng(0).random((len(TASKS), incidents))
     points = []
     for place, (row, skill) in enumerate(skills.items()):
         for seed in range(seeds):
             random = np.random.default_rng([place, seed])
-            weights = (bases or {}).get(row, "base")
-            fixed = np.random.default_rng(sum(map(ord, weights)))  # a base plays as it plays
+            fixed = np.random.default_rng(2)  # the base plays as it plays
             run = folder / row / f"seed-{seed}"
             run.mkdir(parents=True)
             training(skill, steps, random).to_json(
@@ -61,7 +60,7 @@ def make_points(folder, skills, seeds=3, incidents=12, steps=30, bases=None):
             scripts = np.random.default_rng(1)
             pd.concat(
                 [
-                    held_out("base", 0.3, weights, fixed, hardness),
+                    held_out("base", 0.3, "base", fixed, hardness),
                     held_out("trained", own, f"{row}/{seed}", random, hardness),
                     held_out("loudest", 0.4, "", scripts, hardness),
                     held_out("belief", 1.5, "", scripts, hardness),

@@ -161,6 +161,4 @@ def report(
             )
     if "verdict" in frame and len(played):
         yield "audit: how likely each answer was, by the exact posterior, when it was given"
-        judged = audit_table(frame).astype({"grounded_share_of_right": str})
-        judged = judged.replace({"grounded_share_of_right": {"None": "-"}})
-        yield judged.to_string(index=False, float_format="{:.3f}".format, na_rep="-")
+        yield audit_table(frame).to_string(index=False, float_format="{:.3f}".format)

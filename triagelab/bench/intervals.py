@@ -164,8 +164,8 @@ def two_way_mean(strata: Strata) -> Interval:
 
 
 def two_way_share(scores: np.ndarray, reference: np.ndarray) -> Interval:
-    """Mean of `scores` (seeds, incidents) over the mean of `reference` on the same incidents, which
-    is (incidents,) or (seeds, incidents). Resampled as in `two_way_mean`.
+    """Mean of `scores` (seeds, incidents) over the mean of `reference` (incidents,) on the same
+    incidents. Resampled as in `two_way_mean`.
     """
     own, top = _checked([scores, np.broadcast_to(reference, scores.shape)])
     point = float(own.mean() / top.mean())

@@ -41,7 +41,9 @@ from .results_tables import (
 from .score_tables import REFERENCE, cell_text, summarise
 from .smollm2_results import stages_table
 
-# Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`.
+# Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`. Other
+# tables and paragraphs between such markers are of finished studies, whose code is gone: they stay
+# as they were written, and say which commit has the code.
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/LEADERBOARD.md": {"leaderboard": leaderboard_table},
     "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
@@ -50,13 +52,6 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/real.md": {"real": real_incidents_table},
     "docs/production.md": {"policies": policies_table, "transfer": transfer_table},
 }
-# Tables and paragraphs of finished studies, whose code is gone: they stay as they were written, and
-# say which commit has the code.
-FINISHED = (
-    *("apart", "beside", "calibration", "confidence", "cost", "dials", "estimators", "marks"),
-    *("metrics_alone", "other_half", "own_logs", "readers", "realism", "recipe", "sets"),
-    *("sock_shop", "topology", "words"),
-)
 GALLERY = "docs/GALLERY.md"
 # History, which stays as it was written, and the gallery, which is written whole.
 NO_PAGES = ("LOG.md", "CHANGELOG.md", "GALLERY.md")

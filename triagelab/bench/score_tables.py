@@ -24,7 +24,7 @@ from .intervals import (
     two_way_share,
 )
 from .rollouts import scored
-from .strata import FEWEST, label, stratum_changes, values_in, with_truth
+from .strata import label, stratum_changes, values_in, with_truth
 
 REFERENCES = ("novice", "loudest", "trace", "belief", "oracle")  # beside a model, see `summarise`
 REFERENCE = "belief"  # near-optimal: shares are relative to its score
@@ -131,31 +131,15 @@ def attempts_table(frame: pd.DataFrame, attempts: int) -> pd.DataFrame:
 
 
 def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """An audit, one row per policy and task: the share of each verdict; the share of right answers
-    that are grounded, with its 95 % interval (None below `FEWEST` right answers); and the mean
-    number of questions per episode.
-
-    Several training seeds (column `seed`, empty if nothing was trained) or attempts at an incident
-    do not count as further incidents.
+    """An audit, one row per policy and task: the share of each verdict, and the mean number of
+    questions per episode.
     """
     rows = []
-    frame = frame[frame["verdict"].notna()]  # an episode that failed was not audited
-    seeds = frame["seed"].fillna("") if "seed" in frame else ""
-    frame = frame.assign(seed=seeds, attempt=frame.get("attempt", 0))
-    for (policy, task), part in frame.groupby(["policy", "task"], sort=False):
-        verdicts = part.pivot(index=["seed", "attempt"], columns="index", values="verdict")
-        verdicts = verdicts.dropna(axis="columns").to_numpy()  # those with all attempts
-        grounded, right = verdicts == "grounded", np.isin(verdicts, ("grounded", "lucky"))
-        enough = right.sum() >= FEWEST
-        rows.append(
-            {
-                "policy": policy,
-                "task": task,
-                **{name: (part["verdict"] == name).mean() for name in VERDICTS},
-                "grounded_share_of_right": two_way_share(grounded, right) if enough else None,
-                "questions": part["questions"].mean(),
-            }
-        )
+    audited = frame[frame["verdict"].notna()]  # an episode that failed was not audited
+    for (policy, task), part in audited.groupby(["policy", "task"], sort=False):
+        shares = {name: (part["verdict"] == name).mean() for name in VERDICTS}
+        row = {"policy": policy, "task": task, **shares, "questions": part["questions"].mean()}
+        rows.append(row)
     return pd.DataFrame(rows)
 
 

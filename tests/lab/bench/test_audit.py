@@ -135,6 +135,5 @@ def test_the_table_counts_verdicts_and_questions():
     rows += [row("reckless", policy="q", index=index) for index in range(2)]
     first, second = audit_table(pd.DataFrame(rows)).to_dict("records")
     assert [first[verdict] for verdict in VERDICTS] == [0.4, 0.2, 0.2, 0.2, 0.0]
-    assert first["grounded_share_of_right"] is None  # three right answers bear no interval
     assert first["questions"] == 1.2
     assert (second["policy"], second["reckless"]) == ("q", 1.0)

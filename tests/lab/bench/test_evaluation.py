@@ -3,7 +3,7 @@ episode is accounted for, and none is played twice.
 """
 
 import json
-from itertools import combinations, islice
+from itertools import islice
 from pathlib import Path
 
 import pandas as pd
@@ -23,13 +23,7 @@ from triagelab.bench.evaluation import evaluate, make_plan, report
 from triagelab.bench.journal import open_journal, read_trajectories
 from triagelab.bench.registry import POLICIES, Player, behind_endpoint, scripted
 from triagelab.bench.rollouts import EPISODES, MAX_CONSECUTIVE_ERRORS, Plan, rollout, rollout_each
-from triagelab.bench.score_tables import (
-    attempts_table,
-    detection_table,
-    pass_all,
-    pass_at,
-    score_table,
-)
+from triagelab.bench.score_tables import attempts_table, detection_table, score_table
 from triagelab.language_models.endpoint import EndpointPolicy
 from triagelab.real.cases import load_source
 
@@ -251,17 +245,6 @@ def test_a_policy_that_does_not_fit_the_incidents_is_named(policy):
     # The task was called unknown.
     asked = ("evaluate", "--task", "production", "--policy", policy, "--episodes", 2)
     assert f"{policy} plays simulated incidents alone, which production" in refusal(*asked)
-
-
-@pytest.mark.parametrize("attempts", [1, 2, 5])
-def test_the_estimators_are_shares_of_all_choices(attempts):
-    for successes in range(attempts + 1):
-        outcomes = [True] * successes + [False] * (attempts - successes)
-        for k in range(1, attempts + 1):
-            chosen = list(combinations(outcomes, k))
-            shares = (sum(map(test, chosen)) / len(chosen) for test in (any, all))
-            estimates = (estimate(k, attempts, successes) for estimate in (pass_at, pass_all))
-            assert [*estimates] == pytest.approx([*shares])
 
 
 def test_the_table_of_attempts_leaves_errors_out():

@@ -157,6 +157,3 @@ def test_gain_is_the_published_summary_and_says_how_it_was_played(figures, runs)
             assert f"{policy} {cell[policy][0]:.2f}" in shown_text(figures["gain"])
         (bar,) = lines_of(right, POLICY_COLOURS["trace"])[row : row + 1]
         assert bar.get_xdata()[0] == pytest.approx(cell["trace"])
-
-
-# -- sweeps --------------------------------------------------------------------------------------
