@@ -26,13 +26,7 @@ def triage_command(
         list[Path] | None, typer.Argument(help="Log files; - for standard input.")
     ] = None,
     graph: Annotated[Path | None, typer.Option(help="Their call graph, in YAML.")] = None,
-    metrics: Annotated[
-        Path | None, typer.Option(help="Metrics in CSV, in the place of logs; needs --graph.")
-    ] = None,
     services: Annotated[str, typer.Option(help="Names of the services, as a,b,c.")] = "",
-    began: Annotated[
-        str, typer.Option(help="When the trouble began, for --metrics; else in the last 3 samples.")
-    ] = "",
     policy: Annotated[str, typer.Option(help="Ask a scripted policy too: trace, loudest.")] = "",
     model: Annotated[
         str, typer.Option(help="Ask a model too: agent, smollm2, folder or hub name.")
@@ -41,20 +35,11 @@ def triage_command(
     endpoint_model: Annotated[str, typer.Option(help="Its name; key: OPENAI_API_KEY.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Read logs, or metrics, and say where the trouble began.
+    """Read logs and say where the trouble began.
 
     Nothing is executed, and nobody is called but the model or the server that is named. Exit
     status: 0 found, 1 error, 3 not enough evidence.
     """
-    if metrics is not None:
-        if graph is None:
-            raise ValueError("--metrics needs the call graph of the services; add --graph")
-        if logs or policy or model or endpoint or endpoint_model:
-            raise ValueError("--metrics is asked by itself; read logs by another command")
-        rank_metrics = registry.load(registry.MODELS, "metrics")
-        ranked = rank_metrics(metrics, load_call_graph(graph), began)
-        typer.echo(json.dumps(ranked._asdict(), indent=1) if as_json else ranked.text())
-        raise typer.Exit(0 if ranked.root else 3)
     from logtriage.policies.policy import EndpointError
 
     from .answer import UNSURE, answer_of, findings_of
@@ -64,10 +49,8 @@ def triage_command(
 
     asked, failure = None, ""
     try:
-        if began:
-            raise ValueError("--began belongs to --metrics; leave it out")
         if not logs:
-            raise ValueError("nothing to read; name log files, - for standard input, or --metrics")
+            raise ValueError("nothing to read; name log files, or - for standard input")
         agent = _agent(policy, model, endpoint, endpoint_model)
         call_graph = None if graph is None else load_call_graph(graph)
         names = [name.strip() for name in services.split(",") if name.strip()]
