@@ -34,7 +34,7 @@ from triagelab.bench.smollm2_results import FOLDER, play_stages, plot_stages, pu
 from triagelab.language_models.loading import load_agent
 from triagelab.language_models.smollm2 import SMOLLM2
 from triagelab.real.cases import SOURCES
-from triagelab.realistic.production_policies import ranker_policy
+from triagelab.realistic.production_policies import RankerPolicy
 from triagelab.realistic.ranker import WEIGHTS, save_ranker, train_ranker
 
 RUNS = ROOT / "runs"
@@ -96,7 +96,7 @@ def production() -> None:
         play_production(make_policy(name, known=RECORDED_POLICIES), INCIDENTS) for name in RANKED
     ]
     frames += [
-        play_production(ranker_policy(path), INCIDENTS).assign(seed=seed)
+        play_production(RankerPolicy(path), INCIDENTS).assign(seed=seed)
         for seed, path in enumerate(weights)
     ]
     publish_rows(pd.concat(frames), RESULTS / "production" / "episodes.parquet")
@@ -122,7 +122,7 @@ def real() -> None:
             agent.name = f"embedded: {called}"
             frames += [play_cases(agent, source) for source in SOURCES]
     for seed, path in enumerate(sorted((RUNS / "production").glob("ranker-*.npz"))):
-        ranker = ranker_policy(path)
+        ranker = RankerPolicy(path)
         frames += [play_cases(ranker, source).assign(seed=seed) for source in SOURCES]
     publish_rows(pd.concat(frames), RESULTS / "real" / "cases.parquet")
     pages()

@@ -45,7 +45,7 @@ RANKED = ("random_ranking", *RULES)
 SCRIPTED = (*RANKED, "loudest", "trace", "novice")
 RECORDED_POLICIES: Policies = PRODUCTION_POLICIES | POLICIES  # for recorded incidents
 # Field of `cases.Source` that says whether a source has what a rule reads, for rules that need it.
-NEEDS = {"error_lines": "logs_from", "extra_wait": "edges_from"}
+NEEDS = {"extra_wait": "edges_from"}
 # Maps a recorded task to what finds a case of it.
 CASES = {PRODUCTION: find_case, REAL: load_case}
 TITLES = {

@@ -15,7 +15,10 @@ from .results_tables import table
 
 # Rules for real incidents: those that are not ours, and those whose code is gone.
 OTHER_RULES = tuple(name for name in RANKED if name != OURS)
-GONE_RULES = ("commonest", "largest_ratio", "deepest", "random_walk")
+GONE_RULES = (
+    *("commonest", "largest_ratio", "deepest", "random_walk"),
+    *("error_lines", "worst_callee"),
+)
 
 
 @cache

@@ -41,8 +41,7 @@ CallScores = dict[tuple[str, str], float]  # by (caller, callee)
 Rule = Callable[[Evidence], list[str]]  # all services of the graph, the most suspect first
 
 ASK_ALL = Action("request_more_logs", (ALL_SERVICES,))
-ANOMALOUS = 3.0  # robust z-score
-TRAVERSAL_ANOMALOUS = 5.0  # the same, as in PetShop's notebook
+ANOMALOUS = 5.0  # robust z-score, as in PetShop's notebook
 MOST_PATHS = 10_000  # large graphs have too many paths to follow them all
 # In `unexplained`, a residual of this size (a z-score, or a multiple of a call's baseline wait) is
 # as likely noise as not. All signals share this value, so that none is tuned.
@@ -74,22 +73,6 @@ def starts(evidence: Evidence) -> list[str]:
     return alerted or [evidence.graph.names[at] for at in evidence.graph.entry_services]
 
 
-def worst_callee(evidence: Evidence) -> list[str]:
-    """Go down from the alerted service nearest users to the worst anomalous callees, then back."""
-    graph = evidence.graph
-    failing = any(alert.metric == "errors" for alert in evidence.alerts[:1])
-    names = SUCCESSES if failing else LATENCIES
-    anomaly = {name: evidence.anomaly(name, *names) for name in graph.names}
-    worst: str | None = min(starts(evidence), key=lambda name: (graph.depth[name], -anomaly[name]))
-    path: list[str] = []
-    while worst:
-        path.append(worst)
-        below = [name for name in graph.service(worst).downstream if name not in path]
-        anomalous = [name for name in below if anomaly[name] > ANOMALOUS]
-        worst = max(anomalous, key=anomaly.__getitem__, default=None)
-    return first_then(path[::-1], evidence, names)
-
-
 def traversal(evidence: Evidence) -> list[str]:
     """Rank anomalous services without such callees by the most anomalous path from an alert."""
     graph = evidence.graph
@@ -97,7 +80,7 @@ def traversal(evidence: Evidence) -> list[str]:
         evidence.alerts[0].metric if evidence.alerts else "", LATENCIES[1:]
     )
     scores = {name: evidence.anomaly(name, *measure) for name in graph.names}
-    anomalous = {name for name, score in scores.items() if score > TRAVERSAL_ANOMALOUS}
+    anomalous = {name for name, score in scores.items() if score > ANOMALOUS}
     calls = nx.DiGraph(
         (service.name, callee) for service in graph.services for callee in service.downstream
     )
@@ -124,11 +107,6 @@ def extra_wait(evidence: Evidence) -> list[str]:
         longest[call.callee] = max(longest.get(call.callee, longer), longer)
     known = sorted(longest, key=lambda name: -longest[name])
     return list(dict.fromkeys([*known, *evidence.graph.names]))  # some calls are not measured
-
-
-def error_lines(evidence: Evidence) -> list[str]:
-    """Rank by the number of error lines."""
-    return ranked(evidence.graph, {row.service: row.errors for row in evidence.counts})
 
 
 # -- unexplained ---------------------------------------------------------------------------------
@@ -257,8 +235,6 @@ def network_waits(evidence: Evidence) -> tuple[CallScores, CallScores]:
 
 RULES: dict[str, Rule] = {
     "largest_z_score": lambda seen: first_then((), seen),  # the metric farthest from its baseline
-    "error_lines": error_lines,
-    "worst_callee": worst_callee,
     "traversal": traversal,
     "extra_wait": extra_wait,
     "unexplained": unexplained,

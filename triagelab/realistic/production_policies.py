@@ -7,10 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from logtriage.play.actions import Action
-from logtriage.play.episode import VisibleIncident
 from logtriage.play.observed import Measure
 from logtriage.policies.policy import Policy
 
@@ -21,7 +18,6 @@ from .production_episode import PRODUCTION, way_up
 from .randomisation import FAILURES
 
 RANKER = "ranker"
-Chances = Callable[[VisibleIncident, Evidence], tuple[np.ndarray, np.ndarray]]
 
 
 def hurt(evidence: Evidence, service: str) -> float:
@@ -53,23 +49,23 @@ def rule_policy(name: str, seed: int = 0) -> PathPolicy:
     return PathPolicy(RULES[name], name)
 
 
-class ChancePolicy(PathPolicy):
-    """Blames the likeliest root, remedies its likeliest fault, or says that nothing is wrong.
-
-    Args:
-        chances: takes an incident and what was seen of it. Returns how likely each service of the
-            call graph is, in its order, and last how likely it is that nothing is wrong, [N + 1];
-            and how likely each kind of fault is at each service, [N, kind].
+class RankerPolicy(PathPolicy):
+    """The learned ranker: it blames the likeliest root, remedies its likeliest fault, or says that
+    nothing is wrong. `path` is that of its weights; None for those that ship.
     """
 
-    def __init__(self, name: str, chances: Chances) -> None:
-        super().__init__(lambda evidence: [], name)
-        self._chances = chances
+    def __init__(self, path: Path | None = None) -> None:
+        super().__init__(lambda evidence: [], RANKER)
+        self._path = path
 
     def answer(self, evidence: Evidence) -> list[Action]:
-        incident, names = self._episode.incident, evidence.graph.names
-        chance, kinds = self._chances(incident, evidence)
-        if incident.task_name == PRODUCTION and chance.argmax() == len(names):
+        from .ranker import WEIGHTS, chances, load_ranker
+
+        (chance,), (kinds,) = chances(
+            load_ranker(self._path or WEIGHTS), arrays_of_evidence(evidence)
+        )
+        names = evidence.graph.names
+        if self._episode.incident.task_name == PRODUCTION and chance.argmax() == len(names):
             return [Action("ignore", (), float(chance[-1]))]
         ranking = ranked(evidence.graph, dict(zip(names, chance[:-1].tolist(), strict=True)))
         root, *others = self.blamed(evidence, ranking)
@@ -84,20 +80,8 @@ class ChancePolicy(PathPolicy):
         ]
 
 
-def ranker_policy(path: Path | None = None) -> ChancePolicy:
-    """Return the policy of a saved ranker; without a path, of the one that ships."""
-
-    def of_ranker(incident: VisibleIncident, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-        from .ranker import WEIGHTS, chances, load_ranker
-
-        chance, kinds = chances(load_ranker(path or WEIGHTS), arrays_of_evidence(evidence))
-        return chance[0], kinds[0]
-
-    return ChancePolicy(RANKER, of_ranker)
-
-
 PRODUCTION_POLICIES: dict[str, Callable[[int], Policy]] = {
     "random_ranking": lambda seed: PathPolicy(random_ranking(seed), "random_ranking"),
     **{name: partial(rule_policy, name) for name in RULES},
-    RANKER: lambda seed: ranker_policy(),
+    RANKER: lambda seed: RankerPolicy(),
 }

@@ -135,9 +135,9 @@ class Lookahead:
         """Return the set of answers with the highest expected score now."""
         return self._options[int(self._expected_now().argmax())]
 
-    def gains(self, also: str = "") -> dict[str, float]:
+    def gains(self) -> dict[str, float]:
         """Map each service to the expected gain in score from asking it before answering. Services
-        whose answer cannot matter are left out, except `also`; all are if too few steps are left.
+        whose answer cannot matter are left out; all are if too few steps are left.
         """
         if self.step + 1 > self.task.max_steps - PAR_STEPS[1]:
             return {}
@@ -146,7 +146,7 @@ class Lookahead:
         return {
             name: self._value(at, later) + self._severity_gain(at) - now
             for at, name in enumerate(self.topology.names)
-            if name == also or self._matters(at)
+            if self._matters(at)
         }
 
     def _expected_now(self) -> np.ndarray:

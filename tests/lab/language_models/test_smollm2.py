@@ -13,9 +13,8 @@ from safetensors.torch import load_file
 from tiny_smollm2 import CHAT, install
 from transformers import PreTrainedTokenizerFast
 
-from logtriage.play.conversation import NATIVE, opening_messages
+from logtriage.play.conversation import NATIVE
 from logtriage.play.episode import Episode
-from logtriage.play.tools import tool_schemas
 from triagelab.bench.registry import in_memory
 from triagelab.bench.run_evaluation import before_and_after
 from triagelab.language_models import smollm2
@@ -106,15 +105,6 @@ def test_digits_are_read_one_by_one(folder):
     tokenizer = load_language_model("smollm2")[1]
     pieces = tokenizer.backend_tokenizer.pre_tokenizer.pre_tokenize_str("at 1234 ms")
     assert [piece for piece, _ in pieces] == ["at", "Ġ", "1", "2", "3", "4", "Ġms"]
-
-
-def test_tools_are_in_the_prompt_in_short(folder):
-    _, tokenizer, protocol = load_player("smollm2")
-    assert protocol is NATIVE and load_agent("smollm2").grammar is not None
-    text = tokenizer.apply_chat_template(
-        opening_messages("logs"), tools=tool_schemas(), tokenize=False
-    )
-    assert '"name": "escalate"' in text and '"return"' not in text
 
 
 @pytest.mark.parametrize("constrained", [True, False])

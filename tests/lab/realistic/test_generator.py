@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 
 from triagelab.realistic import generator, randomisation
-from triagelab.realistic.generator import Block, struck
+from triagelab.realistic.generator import Block
 from triagelab.realistic.mesh import AT, BLOCK, STYLES, consequences
 from triagelab.realistic.randomisation import FAILURES, NO_FAULT, sizes
 
@@ -36,23 +36,6 @@ def test_incidents_never_change():
     assert not np.array_equal(blocks[0].root, BLOCKS[0].root)  # of the other split
 
 
-def test_clusters_are_as_their_ranges_say():
-    for block in BLOCKS:
-        mesh = block.mesh
-        size = mesh.own.shape[1]
-        assert 10 <= size <= 45 and mesh.calls.sum(1).max() <= 6
-        assert not np.tril(mesh.calls).any()  # callers come before callees
-        assert (mesh.calls.any(1) | mesh.entry).all()  # whoever is no entry has a caller
-
-
-def test_without_a_fault_nothing_changes():
-    for block in BLOCKS:
-        none = block.kind == NO_FAULT
-        assert (block.root[none] == -1).all() and (block.root[~none] >= 0).all()
-        for change in vars(block.change).values():
-            assert not change[none].any()
-
-
 def test_a_fault_changes_its_root_and_what_follows_from_it():
     mesh = BLOCKS[0].mesh
     size = mesh.own.shape[1]
@@ -71,24 +54,6 @@ def test_a_fault_changes_its_root_and_what_follows_from_it():
             assert not change.cpu[:, alone].any() and not change.memory[:, alone].any(), fault.name
 
 
-def test_a_slow_root_slows_its_callers_by_what_they_wait_for():
-    mesh = BLOCKS[0].mesh
-    added = next(at for at, fault in enumerate(FAILURES) if fault.name == "added_delay")
-    root = mesh.own.shape[1] - 1
-    slower = cause(BLOCKS[0], added, root).latency * mesh.latency
-    expected = mesh.slowed[:, :, root] * slower[:, root, None]
-    assert np.allclose(slower, expected, rtol=1e-4)
-
-
-def test_a_stronger_fault_does_more():
-    kinds = np.arange(len(FAILURES))
-    weak, strong = (sizes(kinds, np.full((len(kinds), 4), strength)) for strength in (0.1, 0.9))
-    for name, size in weak.items():
-        assert (strong[name] >= size).all() and (strong[name] > size).any()
-    hidden = sizes(kinds, np.full((len(kinds), 4), np.nan))
-    assert not any(size.any() for size in hidden.values())
-
-
 def test_what_a_style_does_not_measure_is_unknown():
     for block in BLOCKS:
         never = ~STYLES[block.mesh.style]
@@ -96,10 +61,6 @@ def test_what_a_style_does_not_measure_is_unknown():
         for incident in range(BLOCK):
             assert np.isnan(block.seen.values[incident][:, never[incident]]).all()
         assert np.isnan(block.seen.values[:, :, AT["p95"]][block.requests == 0]).all()
-
-
-def test_a_sample_is_struck_from_the_onset_on():
-    assert struck(np.array([0, 2])).tolist() == [[0, 0, 1, 1, 1, 1], [0, 0, 0.5, 1, 1, 1]]
 
 
 def test_nothing_measured_is_infinite(monkeypatch):
