@@ -178,8 +178,8 @@ def losses_line() -> str:
 
 
 def leaderboard_table() -> str:
-    """Mean scores of everybody on the same incidents of `test`: language models (the embedded agents
-    over their seeds, and the rows that others have added to results/leaderboard), and then scripts,
+    """Mean scores of everybody on the same incidents of `test`: first language models (the embedded
+    agents over their seeds, and rows that others have added to results/leaderboard), then scripts,
     the best of each first.
     """
     scripts = read("benchmark/episodes.parquet")
