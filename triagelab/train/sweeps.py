@@ -287,7 +287,8 @@ def _client(workers: int | None, scheduler: str) -> Client:
 
 def summarise_sweep(sweep: Sweep) -> list[Path]:
     """Write a finished sweep's summary, if held-out incidents were played; return its files."""
-    from ..bench.sweep_tables import gather, score  # slow to import
+    from ..bench.plots import plot_sweep_seeds  # slow to import
+    from ..bench.sweep_tables import gather, score
 
     if not any((point.folder / "evaluation.parquet").exists() for point in sweep.points):
         return []
@@ -307,15 +308,5 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
         "machine": runs[0]["machine"],
     }
     write_text(folder / "sweep.json", json.dumps(record, indent=1) + "\n")
-    draw_sweep(folder)
+    plot_sweep_seeds(frame, against=sweep.file.against).save(folder / "seeds.png")
     return sorted(folder.iterdir())
-
-
-def draw_sweep(folder: Path) -> list[Path]:
-    """Draw a sweep's figure from the tables in the folder."""
-    from ..bench.plots import plot_sweep_seeds
-    from ..bench.sweep_tables import read_sweep
-
-    record, frame = read_sweep(folder)
-    plot_sweep_seeds(frame, against=record["against"]).save(folder / "seeds.png")
-    return [folder / "seeds.png"]
