@@ -1,0 +1,59 @@
+"""SmolLM2's published stages: the adapters are what was played, and a score can be played again."""
+
+import json
+
+import pandas as pd
+import torch
+from safetensors.torch import load_file, save_file
+
+from logtriage.play.actions import Action
+from logtriage.play.episode import Episode
+from triagelab.bench import smollm2_results
+from triagelab.bench.rollouts import Result
+from triagelab.bench.smollm2_results import FOLDER, STAGES, count_malformed, publish_adapters
+from triagelab.bench.verify import MATCH, verify
+from triagelab.language_models.loading import weights_digest
+
+
+def published():
+    return [name for name in STAGES if (FOLDER / name).is_dir()]
+
+
+def test_adapters_are_those_that_were_played():
+    rows = pd.read_parquet(FOLDER / "episodes.parquet")
+    assert published()
+    for name in published():
+        played = rows[rows["policy"].str.startswith(f"{STAGES[name]},")]
+        assert set(played["weights"]) == {weights_digest(FOLDER / name)}
+        record = json.loads((FOLDER / name / "adapter_config.json").read_text())
+        assert record["base_model_name_or_path"] == "smollm2"
+    assert "Apache" in (FOLDER / "NOTICE").read_text()
+
+
+def test_a_published_score_can_be_played_again():
+    checks = verify(FOLDER / "example.jsonl")
+    assert checks and {check.verdict for check in checks} == {MATCH}
+
+
+def test_stages_are_published_in_16_bit(tmp_path, monkeypatch):
+    monkeypatch.setattr(smollm2_results, "FOLDER", tmp_path / "results")
+    run, name = tmp_path / "runs" / "novice" / "base", "adapter_model.safetensors"
+    run.mkdir(parents=True)
+    save_file({"lora": torch.ones(2)}, run / name)
+    for file in ("adapter_config.json", "base.json", "state.pt"):
+        (run / file).write_text("{}")
+    publish_adapters(tmp_path / "runs")
+    target = tmp_path / "results" / "novice" / "base"
+    assert load_file(target / name)["lora"].dtype == torch.float16
+    assert sorted(path.name for path in target.iterdir()) == [
+        "adapter_config.json",
+        name,
+        "base.json",
+    ]
+
+
+def test_refused_calls_are_counted():
+    episode = Episode.open("single_crash", "train", 0)
+    episode.act(Action("classify_severity", ("P9",)))
+    episode.act(Action("ignore"))
+    assert count_malformed(Result({}, episode, ())) == {"calls": 2, "malformed": 1}
