@@ -24,6 +24,8 @@ from .comparison import ranking, recorded_at
 
 router = APIRouter()
 
+FIRST = 39  # the cascade that is opened: that of `watch`, in which training shows
+
 # Nothing may be loaded and nothing may run, even if something slips through the escaping.
 _HEADERS = {
     "Content-Security-Policy": (
@@ -54,7 +56,7 @@ def page(
     request: Request,
     task: str = "cascading_failure",
     split: str = "test",  # where the agents are recorded
-    index: str = "0",
+    index: str = str(FIRST),
     did: Annotated[list[str], Query()] = [],  # noqa: B006 (FastAPI copies it)
 ) -> HTMLResponse:
     """The incident after the actions in `did`, each `action_type:value`; mistakes get 400."""
@@ -99,7 +101,9 @@ def page(
             recorded=bool(recorded_at(*where)),
         )
     of_service, others = _links(here, did, environment.web_actions(seen))
-    return answer(drawing=drawing, rules=SYSTEM_PROMPT, of_service=of_service, others=others)
+    return answer(
+        drawing=drawing, rules=SYSTEM_PROMPT, first=not did, of_service=of_service, others=others
+    )
 
 
 def _links(

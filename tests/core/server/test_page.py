@@ -40,7 +40,6 @@ def test_an_incident_is_played_to_a_full_score_by_clicking(tab, url):
         "cascading_failure",
         "test",
     )
-    tab.get_by_text("The rules").click()
     assert tab.get_by_text("First answers count").is_visible()
     assert tab.locator("svg rect").count() == len(incident.topology.services)
     for label in (
