@@ -1,5 +1,7 @@
 """All incidents that can be played, simulated or recorded: how to check, open and draw them."""
 
+from collections.abc import Mapping
+
 from markupsafe import Markup
 
 from . import registry
@@ -75,9 +77,16 @@ def last_incident(task: str, split: str) -> int:
     return MAX_INDEX if recorded is None else recorded.last_index(split)
 
 
-def draw_episode(episode: BaseEpisode) -> str:
-    """Draw all that was shown as HTML, and once the episode is closed, the score and the truth."""
-    return draw(episode.incident.topology, episode.opening, episode.history, draw_end(episode))
+def draw_episode(
+    episode: BaseEpisode, links: Mapping[str, str] | None = None, marked: str = ""
+) -> str:
+    """Draw all that was shown as HTML, and once the episode is closed, the score and the truth; the
+    root is then marked. See `drawing.draw` for `links` and `marked`.
+    """
+    if episode.done and isinstance(episode, Episode):
+        marked = episode.incident.root or ""
+    shown = episode.opening, episode.history
+    return draw(episode.incident.topology, *shown, draw_end(episode), links, marked)
 
 
 def draw_end(episode: BaseEpisode) -> Markup:

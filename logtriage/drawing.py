@@ -51,9 +51,20 @@ class Box(NamedTuple):
 
 
 def draw(
-    topology: CallGraph, opening: Observation, history: Sequence[Step] = (), verdict: str = ""
+    topology: CallGraph,
+    opening: Observation,
+    history: Sequence[Step] = (),
+    verdict: str = "",
+    links: Mapping[str, str] | None = None,
+    marked: str = "",
 ) -> str:
-    """Draw the episode so far as an HTML fragment; `verdict` is `draw_parts`'s, once it is over."""
+    """Draw the episode so far as an HTML fragment.
+
+    Args:
+        verdict: `draw_parts`'s, once it is over.
+        links: where a click on a service of the call graph leads.
+        marked: the service with a thick frame.
+    """
     newest: dict[str, tuple[Metric, int]] = {}
     alerts: list[Alert] = []
     log = []
@@ -69,6 +80,8 @@ def draw(
         log=log[::-1],
         verdict=verdict,
         failing=FAILING,
+        links=links or {},
+        marked=marked,
     )
 
 
@@ -86,7 +99,8 @@ def closed_gate(score: Score, record: Record) -> str:
     paged = "the wrong team" if record.teams else "nobody"
     why = f"the right root cause, and {paged} paged"
     why = "a real fault was ignored" if record.closed_by == "ignore" else why
-    return f"The gate makes it 0: {why}"
+    points = sum(weight * getattr(score, part) for part, weight in WEIGHTS.items()) - score.cost
+    return f"The gate makes it 0, and not {max(0.0, points):.2f}: {why}"
 
 
 def score_parts(score: Score, record: Record, incident: Incident) -> list[Answer]:

@@ -1,6 +1,7 @@
 """`TriageEnvironment`: the OpenEnv interface of an episode."""
 
 import asyncio
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -205,9 +206,13 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
 
     # The page at /web, OpenEnv's and ours.
 
-    def render_web(self, observation: dict[str, Any]) -> str | None:
-        """Draw all that was shown since reset as HTML, and once done, the score and the truth."""
-        return None if self._episode is None else draw_episode(self._episode)
+    def render_web(
+        self, observation: dict[str, Any], links: Mapping[str, str] | None = None, marked: str = ""
+    ) -> str | None:
+        """Draw all that was shown since reset as HTML, and once done, the score and the truth. See
+        `drawing.draw` for `links` and `marked`.
+        """
+        return None if self._episode is None else draw_episode(self._episode, links, marked)
 
     def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         """Every valid action as (label, the dict that `step` receives)."""

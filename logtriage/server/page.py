@@ -58,8 +58,11 @@ def page(
     split: str = "test",  # where the agents are recorded
     index: str = str(FIRST),
     did: Annotated[list[str], Query()] = [],  # noqa: B006 (FastAPI copies it)
+    service: str = "",
 ) -> HTMLResponse:
-    """The incident after the actions in `did`, each `action_type:value`; mistakes get 400."""
+    """The incident after the actions in `did`, each `action_type:value`, with the actions on the
+    `service` that was chosen in the graph; mistakes get 400.
+    """
     here = {"task": task, "split": split, "index": index}
     topology = request.app.state.topology
     tasks = tasks_on(topology)
@@ -84,8 +87,8 @@ def page(
         return answer(400, error=str(error))
 
     seen = observation.model_dump()
-    drawing = Markup(environment.render_web(seen))  # escaped where it was drawn
     if observation.done:
+        drawing = Markup(environment.render_web(seen))  # escaped where it was drawn
         last = last_incident(task, split)
         following = {**here, "index": int(index) + 1 if int(index) < last else 0}
         where = (task, split, int(index), topology)
@@ -100,22 +103,31 @@ def page(
             ranking=rows,
             recorded=bool(recorded_at(*where)),
         )
-    of_service, others = _links(here, did, environment.web_actions(seen))
+    of_service, others = _links(here, did, service, environment.web_actions(seen))
+    choose = {name: _address({**here, "did": did, "service": name}) for name in of_service}
     return answer(
-        drawing=drawing, rules=SYSTEM_PROMPT, first=not did, of_service=of_service, others=others
+        drawing=Markup(environment.render_web(seen, choose, service)),
+        rules=SYSTEM_PROMPT,
+        first=not did,
+        chosen=service if service in of_service else "",
+        of_chosen=of_service.get(service, []),
+        others=others,
     )
 
 
 def _links(
-    here: dict[str, str], did: list[str], actions: Iterable[tuple[str, dict[str, Any]]]
+    here: dict[str, str], did: list[str], chosen: str, actions: Iterable[tuple[str, dict[str, Any]]]
 ) -> tuple[dict[str, list[Link]], dict[str, list[Link]]]:
-    """The next actions: those on a service, by its name, and the others, by their type."""
+    """The next actions: those on a service, by its name, and the others, by their type. The service
+    that was `chosen` stays so.
+    """
     of_service: dict[str, list[Link]] = {}
     others: dict[str, list[Link]] = {}
     for label, action in actions:
         kind, value = action["action_type"], action["value"]
         # The fragment names the newest log lines: the browser scrolls and moves the focus there.
-        address = _address({**here, "did": [*did, f"{kind}:{value}".rstrip(":")]}) + "#log"
+        after = {**here, "did": [*did, f"{kind}:{value}".rstrip(":")]}
+        address = _address(after | ({"service": chosen} if chosen else {})) + "#log"
         remedy, _, service = value.partition(":")  # the names of real services hold colons
         if kind == "remediate":
             of_service[service].append(Link(remedy, label, address))
