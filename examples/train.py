@@ -18,8 +18,8 @@ from trl import GRPOConfig, GRPOTrainer
 
 from logtriage.play.conversation import opening_messages
 from logtriage.play.observation import CLOSED
-from logtriage.play.renaming import names_for
 from logtriage.play.tools import TriageTools
+from triagelab.language_models.path_names import names_for
 
 BASE = Path(__file__).parents[1] / "triagelab" / "agent" / "base"
 TASK, STEPS, INCIDENTS, GROUP, HELD_OUT = "single_crash", 20, 4, 8, 120

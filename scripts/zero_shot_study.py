@@ -16,13 +16,13 @@ from tqdm import tqdm
 
 from logtriage.play.conversation import NATIVE, TEXT, Message, Protocol
 from logtriage.play.episode import Episode
-from logtriage.play.renaming import NAMING, incident_names
 from logtriage.play.tools import ToolSession
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 from triagelab.bench.rollouts import TUNING_INDEX, result_row
 from triagelab.language_models.language_models import LanguageModelPolicy
 from triagelab.language_models.loading import load_player
+from triagelab.language_models.path_names import NAMING, incident_names
 from triagelab.language_models.smollm2 import SMOLLM2
 from triagelab.reference.belief import BeliefPolicy
 from triagelab.train.sft_tasks import transcript

@@ -13,10 +13,10 @@ from logtriage.play.actions import Action
 from logtriage.play.conversation import protocol_of
 from logtriage.play.episode import BaseEpisode, Episode, OpenEpisode
 from logtriage.play.observation import render
-from logtriage.play.renaming import incident_names
 from logtriage.play.tools import ToolSession
 from logtriage.policies.policy import Played
 from logtriage.world.tasks import BENCHMARK_VERSION
+from triagelab.language_models.path_names import incident_names
 
 from .journal import key_of, read_trajectories
 from .rollouts import OF_THE_SCORE, Key, result_row

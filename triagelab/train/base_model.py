@@ -28,11 +28,11 @@ from joblib import Parallel, delayed
 from logtriage.play.actions import ACTION_ARGUMENTS
 from logtriage.play.conversation import Message
 from logtriage.play.observation import SYSTEM_PROMPT, TABLE_HEADER
-from logtriage.play.renaming import KIND_WORDS, NAMING
 from logtriage.play.tools import tool_schemas
 from logtriage.world.call_graph import TEAMS
 from logtriage.world.faults import REMEDIES
 from logtriage.world.tasks import SEVERITIES
+from triagelab.language_models.path_names import KIND_WORDS, NAMING
 
 from ..bench.runs import environment_record, locked, write_text
 from ..language_models.loading import load_language_model, weights_digest, with_tool_calls

@@ -33,8 +33,8 @@ from typing import Any
 
 from logtriage.catalogue import open_incident
 from logtriage.play.episode import OpenEpisode
-from logtriage.play.renaming import names_for
 from logtriage.play.tools import TriageTools
+from triagelab.language_models.path_names import names_for
 
 from ..bench.runs import (
     find_gpu,

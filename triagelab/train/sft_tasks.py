@@ -19,7 +19,7 @@ from logtriage.play.actions import Action
 from logtriage.play.conversation import Message, opening_messages, tool_call
 from logtriage.play.episode import Episode, incident_id
 from logtriage.play.observation import Observation, call_graph_line, render
-from logtriage.play.renaming import incident_names, path_names, renamed_graph, whole_names
+from logtriage.play.renaming import renamed_graph, whole_names
 from logtriage.play.tools import ToolSession
 from logtriage.policies.novice import NovicePolicy
 from logtriage.policies.scripted import REAL_SLOWDOWN, ReadingPolicy, TracePolicy
@@ -28,6 +28,7 @@ from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import Task, check_task
 from logtriage.world.topology import random_topology
 from logtriage.world.wording import VARIED_BOOKS, read_line
+from triagelab.language_models.path_names import incident_names, path_names
 
 from ..reference.belief import BeliefPolicy
 

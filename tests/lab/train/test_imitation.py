@@ -8,9 +8,9 @@ import torch
 from helpers import needs
 from safetensors.torch import load_file
 
-from logtriage.play.renaming import incident_names
 from triagelab.language_models import loading
 from triagelab.language_models.loading import load_agent
+from triagelab.language_models.path_names import incident_names
 from triagelab.train import imitation
 from triagelab.train.grpo import load_to_train, train
 from triagelab.train.imitation import Imitator, Lessons, build_imitated

@@ -9,13 +9,14 @@ import pytest
 
 from logtriage.play import episode
 from logtriage.play.episode import Episode
-from logtriage.play.renaming import incident_names, whole_names
+from logtriage.play.renaming import whole_names
 from logtriage.play.tools import ToolSession
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import Incident, sample_incident
 from logtriage.world.telemetry import Telemetry
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 from triagelab.bench.rollouts import TUNING_INDEX
+from triagelab.language_models.path_names import incident_names
 from triagelab.train import sft_tasks
 
 WORLD = {

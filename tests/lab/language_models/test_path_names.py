@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logtriage.play.episode import Episode
-from logtriage.play.renaming import NAMING, incident_names, names_for, path_names, renamed_graph
+from logtriage.play.renaming import renamed_graph
 from logtriage.play.tools import ToolSession
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.tasks import SPLITS, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY, random_topology
+from triagelab.language_models.path_names import NAMING, incident_names, names_for, path_names
 
 
 def read(session, services):
