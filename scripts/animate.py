@@ -15,9 +15,10 @@ from logtriage.policies.scripted import LoudestPolicy
 from logtriage.server.comparison import Row, others
 from logtriage.world.telemetry import Metric, two_digits
 from logtriage.world.wording import read_line
+from triagelab.bench.watch import CHOSEN
 
 PATH = Path(__file__).resolve().parents[1] / "docs" / "incident.svg"
-TASK, SPLIT, INCIDENTS = "cascading_failure", "test", 200
+TASK, SPLIT = "cascading_failure", "test"
 TICK, ASKS, ANSWERS, END = 0.7, 2.4, 1.4, 6.0  # seconds: a tick, two kinds of action, the end
 # Sizes of the whole in pixels, and of the text in units of the graph, which is drawn larger.
 WIDTH, SCALE, MARGIN, TOP, ROW, CHARACTER = 800, 1.28, 44, 194, 17, 6.02
@@ -106,19 +107,9 @@ def rows_at(index: int) -> dict[str, Row]:
     return {row.name: row for row in others(TASK, SPLIT, index, None)}
 
 
-def shows(index: int) -> tuple[int, float]:
-    """How well an incident makes the point: its root is deep, and the trained agent finds it while
-    the base model and the script that blames the loudest service do not.
-    """
-    rows, incident = rows_at(index), Episode.open(TASK, SPLIT, index).incident
-    missed = rows["base model"].score + rows["loudest"].score
-    return incident.topology.depth[str(incident.root)], rows["trained agent"].score - missed
-
-
 def picture() -> str:
     """The text of docs/incident.svg."""
-    index = max(range(INCIDENTS), key=shows)
-    rows, episode = rows_at(index), Episode.open(TASK, SPLIT, index)
+    rows, episode = rows_at(CHOSEN), Episode.open(TASK, SPLIT, CHOSEN)
     film, cluster, arrival, row, at = Film(episode), episode.cluster, episode.cluster.tick, 1, 0
     film.write(0, "A cascading failure: one service breaks, and its callers fail with it.")
     for cluster.tick in range(arrival + 1):
