@@ -13,13 +13,13 @@ import shutil
 from pathlib import Path
 from typing import Annotated
 
-import animate
 import pandas as pd
 import typer
 from tqdm import tqdm
 
 from logtriage.registry import make_policy
 from triagelab.bench.benchmark import make_report
+from triagelab.bench.picture import write_picture
 from triagelab.bench.published import RESULTS, ROOT, TRACKS, collect, draw_track
 from triagelab.bench.recorded_results import (
     RANKED,
@@ -57,7 +57,7 @@ def publish(
 ) -> None:
     """Publish finished runs, and draw the README's first picture again."""
     collect(runs, fewer)
-    animate.write_picture()
+    write_picture()
     pages()
 
 

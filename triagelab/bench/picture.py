@@ -1,0 +1,90 @@
+"""docs/incident.svg, the README's first picture: one incident before training and after it."""
+
+from html import escape
+
+from logtriage.play.actions import Action
+from logtriage.play.episode import Episode
+from logtriage.policies.scripted import LoudestPolicy
+from logtriage.server.comparison import others
+from logtriage.world.incidents import Incident
+
+from .published import ROOT
+from .watch import CHOSEN
+
+PATH = ROOT / "docs" / "incident.svg"
+TASK, SPLIT = "cascading_failure", "test"
+SIDES = {"base model": "before training", "trained agent": "after training"}
+SAYS = {
+    "request_more_logs": "asks {}",
+    "classify_severity": "calls it {}",
+    "identify_root_cause": "blames {}",
+    "remediate": "{} on {}",
+    "escalate": "pages {}",
+    "resolve": "closes it",
+    "ignore": "dismisses it",
+}
+WIDTH, COLUMN, ROW, TOP = 600, 300, 24, 96  # pixels
+STYLE = """
+text { font: 16px ui-monospace, SFMono-Regular, Menlo, monospace; fill: #1d1d1f; }
+.head { font-weight: 700; }
+.asks { fill: #6e6e73; }
+.right { fill: #1a7f4b; }
+.wrong { fill: #b00020; }
+.score { font-size: 30px; font-weight: 700; }
+"""
+
+
+def is_right(action: Action, incident: Incident) -> bool:
+    """Whether an answer is that of the incident."""
+    answers = {
+        "classify_severity": (incident.severity,),
+        "identify_root_cause": (incident.root,),
+        "remediate": (incident.remedy, incident.root),
+        "escalate": (incident.team,),
+    }
+    return answers.get(action.type) == action.args
+
+
+def write(text: str, x: int, y: int, kind: str = "") -> str:
+    return f'<text class="{kind}" x="{x}" y="{y}">{escape(text)}</text>'
+
+
+def picture() -> str:
+    """The text of docs/incident.svg."""
+    episode, script = Episode.open(TASK, SPLIT, CHOSEN), LoudestPolicy()
+    script.open(episode)
+    incident, loudest = episode.incident, script.loudest()
+    rows = {row.name: row for row in others(TASK, SPLIT, CHOSEN, None)}
+    lines = [
+        write("An incident that training never showed, chosen by a rule:", 20, 32),
+        write(f"it began at {incident.root}; {loudest} logs most errors.", 20, 56),
+    ]
+    longest = max(len(rows[name].did) for name in SIDES)
+    for side, (name, when) in enumerate(SIDES.items()):
+        x = 20 + COLUMN * side
+        lines.append(write(when, x, TOP, "head"))
+        for step, done in enumerate(rows[name].did, start=1):
+            action_type, _, value = done.partition(":")
+            action = Action.parse(action_type, value)
+            kind = "right" if is_right(action, incident) else "wrong"
+            if action_type in ("request_more_logs", "resolve"):
+                kind = "asks"
+            lines.append(write(SAYS[action_type].format(*action.args), x, TOP + ROW * step, kind))
+        score = rows[name].score
+        kind = "score right" if score > 0.5 else "score wrong"
+        lines.append(write(f"{score:.2f}", x, TOP + ROW * (longest + 2), kind))
+    height = TOP + ROW * (longest + 3)
+    body = "\n".join(lines)
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" role="img"
+ viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">
+<title>The agent plays one incident before training and after it</title>
+<style>{STYLE}</style>
+<rect x=".5" y=".5" width="{WIDTH - 1}" height="{height - 1}" rx="8" fill="#fff" stroke="#d0d7de"/>
+{body}
+</svg>
+"""
+
+
+def write_picture() -> None:
+    """Write docs/incident.svg."""
+    PATH.write_text(picture())
