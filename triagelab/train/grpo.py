@@ -82,9 +82,8 @@ def train(
     deadline = time.perf_counter() + 3600 * hours
     _check_route_and_tracker(config, open_episode, track)
     folder = Path(folder)
-    settings = run_settings(config, folder)
     if (folder / "config.json").exists():
-        start_run(settings, folder)  # only checks that it is the same run
+        start_run(run_settings(config, folder), folder)  # only checks that it is the same run
     last, reached = last_step(folder), last_checkpoint(folder)
     if (folder / "model").exists() and (reached is None or last["step"] == config.steps):
         return folder / "model"
@@ -93,31 +92,46 @@ def train(
             return folder
         if reached is not None and last.get("seconds", 0.0) > 3600 * hours * last["step"]:
             return _ended_by_time(folder)  # not one more step
-        model, tokenizer = load_to_train(config)
-        start_run(settings, folder)  # only now: a model that cannot be loaded leaves nothing
-        checkpoint = rewind(folder)
-        shutil.rmtree(folder / "model", ignore_errors=True)  # trained for fewer steps
+        return _train_on(config, folder, progress, open_episode, until, track, deadline)
 
-        # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
-        from .supervised import warm_up
-        from .trainer import MetricsLog
 
-        if config.warm_up and checkpoint is None:
-            warm_up(model, tokenizer, config, folder)
-        metrics = MetricsLog(folder, config.steps, progress, until, deadline)
-        trainer = _make_trainer(config, folder, model, tokenizer, open_episode, metrics, track)
-        if progress:
-            print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")
-        try:
-            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-        finally:
-            metrics.bar.close()  # so that an error begins on its own line
-        if trainer.state.global_step < config.steps:
-            return folder if trainer.state.global_step == until else _ended_by_time(folder)
-        # Renamed when whole: a run with `model/` is finished.
-        trainer.save_model(str(folder / "model.partial"))
-        tokenizer.save_pretrained(str(folder / "model.partial"))
-        return (folder / "model.partial").rename(folder / "model")
+def _train_on(
+    config: TrainingConfig,
+    folder: Path,
+    progress: bool,
+    open_episode: OpenEpisode | None,
+    until: int | None,
+    track: str,
+    deadline: float,
+) -> Path:
+    """Train from the last checkpoint, if there is one, until the run or its time ends; the folder
+    is locked. Arguments and what is returned are those of `train`.
+    """
+    model, tokenizer = load_to_train(config)
+    start_run(run_settings(config, folder), folder)  # a model that cannot be loaded leaves nothing
+    checkpoint = rewind(folder)
+    shutil.rmtree(folder / "model", ignore_errors=True)  # trained for fewer steps
+
+    # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
+    from .supervised import warm_up
+    from .trainer import MetricsLog
+
+    if config.warm_up and checkpoint is None:
+        warm_up(model, tokenizer, config, folder)
+    metrics = MetricsLog(folder, config.steps, progress, until, deadline)
+    trainer = _make_trainer(config, folder, model, tokenizer, open_episode, metrics, track)
+    if progress:
+        print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")
+    try:
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    finally:
+        metrics.bar.close()  # so that an error begins on its own line
+    if trainer.state.global_step < config.steps:
+        return folder if trainer.state.global_step == until else _ended_by_time(folder)
+    # Renamed when whole: a run with `model/` is finished.
+    trainer.save_model(str(folder / "model.partial"))
+    tokenizer.save_pretrained(str(folder / "model.partial"))
+    return (folder / "model.partial").rename(folder / "model")
 
 
 def _check_route_and_tracker(
