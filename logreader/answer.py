@@ -289,6 +289,10 @@ def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
         why = "the log does not say who speaks" if unnamed and unnamed.troubles else NO_TROUBLE
         return UNSURE, 0.0, why
     first = findings.suspects[0]
+    shown, complaining = (
+        findings.evidence[first.service],
+        accusers(first.service, findings.evidence),
+    )
     if client := cut_off(findings.suspects, findings.evidence, log.tally):
         client = "the client" if client == UNNAMED else client
         why = f"the network between {client} and {first.service}, or either end"
@@ -303,15 +307,14 @@ def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
         near = " or ".join(suspect.service for suspect in findings.suspects[:2])
         return UNSURE, chance, f"too little tells that it began at {near}"
     why = f"{first.share:.0%} of what is wrong comes down to it"
-    if findings.evidence[first.service].silent:
+    if shown.silent:
         why += ", and it fell silent"
     against = [*limits(log), *doubts(findings.suspects, findings.evidence)]
     proven = all(file.layout.proven for file in log.files if file.records)
-    if not (proven or log.tally.known or accusers(first.service, findings.evidence)):
+    if not (proven or log.tally.known or complaining):
         against.append("its names may be no services")
-    own = [trouble.happened for trouble in findings.evidence[first.service].troubles]
-    witness = accusers(first.service, findings.evidence) or any(own)
-    if not (witness or findings.evidence[first.service].cause):
+    told = shown.cause or any(trouble.happened for trouble in shown.troubles)
+    if not (complaining or told):
         against.append("nobody complains of it, and no line tells a cause")
     against += [
         f"{service} changed shortly before: {visible(line, 60)}"

@@ -33,6 +33,7 @@ HALF = 0.5
 FILE_NAME_LEAD = 2.0  # by how much a place must score better to be preferred to the file's name
 BOM = b"\xef\xbb\xbf"
 PAYLOAD = re.compile(rb"[^{]{0,300}(?=\{ ?\")")  # the text before JSON in a line
+JSON_FIELD = re.compile(rb'\s+"[\w@.$/-]{1,80}": ')  # a line of a document that is indented
 PREFIX = "(before the object)"  # the field that this text becomes
 # The lines of a stack trace that name a place in the code.
 FRAME = re.compile(rb"\s*(?:at |\.\.\. |File \"|goroutine |$)|\t\S+:\d+|\s+[\w/.-]+:\d+")
@@ -252,6 +253,10 @@ class ObjectLayout:
                 level = None  # for what a program prints, the text may say more
             if level is not None:
                 break
+        tags = record.get("tags") if level is None else None
+        if isinstance(tags, list):  # of Kibana, the level among them
+            levels = (named_level(tag) for tag in tags if isinstance(tag, str))
+            level = max((stated for stated in levels if stated is not None), default=None)
         status = str(at(record, self._status) or "") if self._status else ""
         if len(status) == 3 and status.isdecimal() and (level is None or level < WARN):
             return level_of_status(status.encode())
@@ -326,7 +331,9 @@ def _items(head: bytes, lines: Sequence[bytes]) -> tuple[str, Items | None]:
     ]
     if some and sum(parsed) >= HALF * len(some):
         return ("json" if lines[0].lstrip()[:1] == b"{" else "text with json"), json_lines
-    if re.match(rb"\[\s*[\[{]|\{\s*\"", head):
+    fields = sum(bool(JSON_FIELD.match(line)) for line, _ in some)
+    cut = 2 < fields >= HALF * len(some)  # out of the middle of a document
+    if cut or re.match(rb"\[\s*[\[{]|\{\s*\"", head):
         return "json document", json_document
     texts = [line.decode("utf-8", "replace") for line, _ in some[:20]]
     for delimiter in DELIMITERS if texts else "":

@@ -21,7 +21,9 @@ STRAY = -3  # the same while it is not known whether it has one elsewhere
 ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 END = 7_258_118_400  # the year 2200: no time is later
 MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-MONTH = rf"(?:{b'|'.join(MONTHS).decode()})"
+FRENCH = "janv févr mars avr mai juin juil août sept oct nov déc".encode().split()
+MONTH = rf"(?:{b'|'.join(MONTHS).decode()}|(?:{b'|'.join(FRENCH).decode()})\.?)"
+MONTH_NUMBERS = {name: number % 12 + 1 for number, name in enumerate([*MONTHS, *FRENCH])}
 CLOCK = r"\d\d:\d\d:\d\d"
 # Names that mean one zone; CST, IST and BST mean several.
 ZONES = {"EST": -5, "EDT": -4, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "CDT": -5, "CET": 1}
@@ -82,8 +84,7 @@ def _parsed(order: str, year: int, time: bytes, zone: bytes | None) -> int:
     half = parts.pop("p", None)
     try:
         numbers = {
-            key: MONTHS.index(part) + 1 if part in MONTHS else int(part)
-            for key, part in parts.items()
+            key: MONTH_NUMBERS.get(part.rstrip(b".")) or int(part) for key, part in parts.items()
         }
         if "k" in numbers:
             numbers["m"], numbers["d"] = divmod(numbers["k"], 100)

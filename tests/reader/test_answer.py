@@ -4,12 +4,11 @@ import json
 import re
 import subprocess
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from itertools import product
 from random import Random
 
 import pytest
-from corpus import FORMATS, Entry, formatted
+from calibration import varied
 from shop_log import COMPLAINTS, CORRUPT, ONSET, OURS, ROWS, USUAL, calm, trouble, written
 
 from logreader.answer import (
@@ -25,7 +24,6 @@ from logreader.answer import (
 )
 from logreader.log import read_log, read_named
 from logreader.suspects import MOST_HOPS, Suspect, doubts
-from logtriage.play.episode import Episode
 from logtriage.world.tasks import TASKS
 
 
@@ -249,40 +247,13 @@ def test_who_else_names_a_root_is_no_surer_than_the_evidence(sure, service, expe
     assert answer.sureness_of(service) == expected
 
 
-QUIET, CALM, STREAMS = 40, 12, 3  # ticks before the agent arrives; lines, and batches, of a tick
-
-
-def simulated(task, index, random):
-    """The log of an incident in some format, some services having none: its files, its root (empty
-    for a false alarm), and the call graph.
-    """
-    episode, entries = Episode.open(task, "test", index), []
-    names, telemetry = episode.incident.topology.names, episode.telemetry
-    root = episode.incident.root or ""
-    absent = random.choice([(), (), (root,), random.sample(names, 2)])
-    for tick in range(QUIET + episode.incident.task.max_steps):
-        if tick < QUIET:
-            kinds = random.choices(("benign", "normal"), k=CALM)
-            lines = [telemetry._render(kind, random.randrange(len(names))) for kind in kinds]
-        else:
-            lines = [line for _ in range(STREAMS) for line in telemetry.stream()]
-            episode.cluster.advance()
-        for line in lines:
-            level, service, text = line.split(" ", 2)
-            level = {"CRIT": "FATAL", "PANIC": "FATAL", "LOG": "INFO"}.get(level, level)
-            at = datetime(2026, 11, 22, 3, tzinfo=UTC) + timedelta(seconds=random.uniform(0, 30))
-            if service not in absent:
-                entries.append(Entry(at + timedelta(seconds=30 * tick), service, level, text))
-    form = FORMATS[random.choice([*FORMATS])]
-    return formatted(form, sorted(entries)), root, episode.incident.topology
-
-
 def test_on_simulated_logs_likely_is_right():
     # Of 173 such answers in docs/logs.md, 171 are.
     sure = []
     for task, index in product(TASKS, range(10)):
         random = Random(f"own logs/{task}/{index}")
-        files, root, graph = simulated(task, index, random)
+        files, episode = varied("test", task, index, random)
+        root, graph = episode.incident.root, episode.incident.topology
         graph = graph if random.random() < 0.5 else None
         answer = answer_of(read_named(files, graph.names if graph else ()), graph)
         sure += [answer.root == root] if answer.sure == LIKELY else []

@@ -202,6 +202,56 @@ def test_since_is_the_first_line_of_a_trouble_that_came_before_now_and_then():
     assert "2026-05-20T10:40:00Z WARN" in rows[answer.suspects[0].number - 1]
 
 
+@pytest.mark.parametrize(("complaint", "cause"), [
+    ("Unable to revive connection: http://{}:9200/", "connection refused"),
+    ("getaddrinfo ENOTFOUND {}", "name not resolved"),
+    ("request to {}:9200 timed out", "no answer in time"),
+])  # fmt: skip
+def test_a_record_of_the_type_log_tells_its_level_by_its_tags(complaint, cause):
+    for other in ("elasticsearch", "search-db"):
+        record = {"type": "log", "@timestamp": "2026-11-22T03:04:05Z", "pid": 1}
+        record |= {"tags": ["error", "data"], "message": complaint.format(other)}
+        text = f"kibana_1 | {json.dumps(record)}\n" * 2
+        answer = answer_of(read_text(text))
+        assert (answer.suspects[0].service, answer.suspects[0].cause) == (other, cause)
+
+
+def test_a_file_of_each_host_reads_as_one_file_of_both():
+    for seed in range(4):
+        random = Random(f"hosts/{seed}")
+        root, caller, edge = random.sample(NAMES, 3)
+        calm = [(name, f"INFO {name} took {i} ms") for i in range(300) for name in (root, caller)]
+        bad = [(root, "FATAL No space left on device"), (caller, f"ERROR {root}:99 refused")]
+        bad.append((edge, f"ERROR 502 upstream {caller} refused"))
+        rows = [*calm, *bad * 20]
+        lines = syslog(rows, random).splitlines(keepends=True)
+        files = {"node-a.log": "", "node-b.log": ""}
+        for (name, _), line in zip(rows, lines, strict=True):
+            files["node-b.log" if name == root else "node-a.log"] += line
+        answer = answer_of(read_named({name: text.encode() for name, text in files.items()}))
+        assert answer.root == answer_of(read_text("".join(lines))).root == root
+
+
+@pytest.mark.parametrize("word", ["data", "resolve", "source", "host"])
+def test_ordinary_words_after_words_of_failure_are_nobody(word):
+    for program in ("gmetad", "collectd", "chronyd"):
+        text = f"Nov 22 03:04:05 box {program}[7]: Warning: we failed to {word} data source an142\n"
+        answer = answer_of(read_text(text))
+        assert {suspect.service for suspect in answer.suspects} <= {program}
+
+
+def test_the_middle_of_an_indented_document_is_read_by_records():
+    for root in ("stock", "mail_db"):
+        rows = [(root, "FATAL", "no space left on device"), ("web", "ERROR", f"{root}:9 refused")]
+        records = [
+            {"time": f"2026-11-22T03:04:{i:02}Z", "service": service, "level": level, "msg": text}
+            for i, (service, level, text) in enumerate(rows * 6)
+        ]
+        lines = json.dumps(records, indent=2).splitlines(keepends=True)
+        answer = answer_of(read_text("".join(lines[4:-5])))
+        assert (answer.root, answer.suspects[0].cause) == (root, "disk full")
+
+
 def test_a_line_under_a_heading_keeps_its_number_however_it_is_read(monkeypatch):
     text = "==> web <==\n2026-11-22 03:00:01 INFO up\n\n"
     text += "==> db <==\n2026-11-22 03:00:02 FATAL disk full\n"

@@ -23,6 +23,7 @@ WHOLE = """
 1 4711:M 22 Nov 2026 03:04:05.123 * Ready
 2 [Sun Nov 22 03:04:05 2026] [error] x ~ Sun Nov 22 03:04:05 UTC 2026 x
 3 Nov 22, 2026 3:04:05 AM x ~ Nov 22, 2026 @ 03:04:05.123 x
+3 nov. 22, 2026 3:04:05 AM x
 4 11/22/2026 3:04:05 AM x
 5 22/11/2026 03:04:05 x
 7 26/11/22 03:04:05 INFO executor.Executor: x
@@ -106,6 +107,18 @@ def test_a_year_that_is_not_written_turns():
     first, last = "Dec 31 23:59:59", "Jan  1 00:00:00"
     december, january, again = seconds(FORMS[8], (first, last, first))
     assert december == january - 1 and again == december
+
+
+FRENCH = ["janv.", "févr.", "mars", "avr.", "mai", "juin"]
+FRENCH += ["juil.", "août", "sept.", "oct.", "nov.", "déc."]
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_french_months_are_months(number):
+    line = f"22 {FRENCH[number]} 2026 03:04:05 INFO x".encode()
+    (form,) = find_forms([line])
+    at = datetime(2026, number + 1, 22, 3, 4, 5, tzinfo=UTC)
+    assert Clock(form).read(line) == int(at.timestamp())
 
 
 @pytest.mark.parametrize("hours", [-5, 0, 7])
