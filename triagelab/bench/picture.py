@@ -1,14 +1,15 @@
 """docs/incident.svg, the README's first picture: one incident before training and after it."""
 
+import gzip
+import json
 from html import escape
 
 from logtriage.play.actions import Action
-from logtriage.play.episode import Episode
+from logtriage.play.episode import Episode, final_score
 from logtriage.policies.scripted import LoudestPolicy
-from logtriage.server.comparison import others
 from logtriage.world.incidents import Incident
 
-from .published import ROOT
+from .published import RECORDED, ROOT
 from .watch import CHOSEN
 
 PATH = ROOT / "docs" / "incident.svg"
@@ -45,6 +46,17 @@ def is_right(action: Action, incident: Incident) -> bool:
     return answers.get(action.type) == action.args
 
 
+def played(name: str) -> tuple[list[Action], float]:
+    """What somebody who is recorded did on the incident, and the score for it."""
+    recorded = json.loads(gzip.decompress(RECORDED.read_bytes()))[name][TASK][CHOSEN].split()
+    episode, actions = Episode.open(TASK, SPLIT, CHOSEN), []
+    for done in recorded:
+        action_type, _, value = done.partition(":")
+        actions.append(Action.parse(action_type, value))
+        episode.act(actions[-1])
+    return actions, final_score(episode).total
+
+
 def write(text: str, x: int, y: int, kind: str = "") -> str:
     return f'<text class="{kind}" x="{x}" y="{y}">{escape(text)}</text>'
 
@@ -54,23 +66,20 @@ def picture() -> str:
     episode, script = Episode.open(TASK, SPLIT, CHOSEN), LoudestPolicy()
     script.open(episode)
     incident, loudest = episode.incident, script.loudest()
-    rows = {row.name: row for row in others(TASK, SPLIT, CHOSEN, None)}
+    games = {name: played(name) for name in SIDES}
     lines = [
         write("An incident that training never showed, chosen by a rule:", 20, 32),
         write(f"it began at {incident.root}; {loudest} logs most errors.", 20, 56),
     ]
-    longest = max(len(rows[name].did) for name in SIDES)
+    longest = max(len(actions) for actions, _ in games.values())
     for side, (name, when) in enumerate(SIDES.items()):
-        x = 20 + COLUMN * side
+        x, (actions, score) = 20 + COLUMN * side, games[name]
         lines.append(write(when, x, TOP, "head"))
-        for step, done in enumerate(rows[name].did, start=1):
-            action_type, _, value = done.partition(":")
-            action = Action.parse(action_type, value)
+        for step, action in enumerate(actions, start=1):
             kind = "right" if is_right(action, incident) else "wrong"
-            if action_type in ("request_more_logs", "resolve"):
+            if action.type in ("request_more_logs", "resolve"):
                 kind = "asks"
-            lines.append(write(SAYS[action_type].format(*action.args), x, TOP + ROW * step, kind))
-        score = rows[name].score
+            lines.append(write(SAYS[action.type].format(*action.args), x, TOP + ROW * step, kind))
         kind = "score right" if score > 0.5 else "score wrong"
         lines.append(write(f"{score:.2f}", x, TOP + ROW * (longest + 2), kind))
     height = TOP + ROW * (longest + 3)

@@ -100,8 +100,8 @@ def stages_table() -> str:
         cells[f"share of `{REFERENCE}`"] = row["share_of_reference"]
         cells["faults found"] = found["faults_detected"][name]
         cells["false alarms dismissed"] = found["false_alarms_dismissed"][name]
-        refused = name in calls.index and calls["malformed"][name] / calls["calls"][name]
-        cells["calls refused"] = f"{refused:.1%}" if name in calls.index else "-"
+        made = calls["calls"].get(name, 0)
+        cells["calls refused"] = f"{calls['malformed'][name] / made:.1%}" if made else "-"
         rows.append(cells)
     return table(
         rows,

@@ -2,10 +2,10 @@
 
 from xml.etree import ElementTree
 
-from logtriage.server.comparison import others
+from logtriage.play.actions import Action
 from logtriage.server.page import FIRST
 from logtriage.world.incidents import sample_incident
-from triagelab.bench.picture import PATH, SPLIT, TASK, picture
+from triagelab.bench.picture import PATH, SPLIT, TASK, picture, played
 from triagelab.bench.watch import CHOSEN
 
 
@@ -17,10 +17,10 @@ def test_the_picture_is_fresh():
 
 
 def test_the_incident_makes_the_point():
-    rows = {row.name: row for row in others(TASK, SPLIT, CHOSEN, None)}
-    assert rows["trained agent"].score > 0.9 > 0.5 > rows["base model"].score
+    (_, before), (actions, after) = played("base model"), played("trained agent")
+    assert before < 0.5 and after > 0.9
     root = sample_incident(TASK, SPLIT, CHOSEN).root
-    assert f"identify_root_cause:{root}" in rows["trained agent"].did
+    assert Action("identify_root_cause", (root,)) in actions
 
 
 def test_the_page_opens_on_the_same_incident_whose_owner_is_the_usual_one():
