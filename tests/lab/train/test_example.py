@@ -8,12 +8,14 @@ from pathlib import Path
 EXAMPLE = Path(__file__).parents[3] / "examples" / "train.py"
 
 
-def test_it_is_one_page_and_imports_the_small_module_and_libraries_only():
+def test_it_is_one_page_of_the_small_module_and_libraries_but_for_the_names_that_its_base_knows():
     text = EXAMPLE.read_text()
     assert len(text.splitlines()) <= 80
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
     libraries = {node.module.partition(".")[0] for node in imports}
-    assert libraries == {"pathlib", "datasets", "transformers", "trl", "logtriage"}
+    assert libraries == {"pathlib", "datasets", "transformers", "trl", "logtriage", "triagelab"}
+    of_the_lab = [node.module for node in imports if node.module.startswith("triagelab")]
+    assert of_the_lab == ["triagelab.language_models.path_names"]
 
 
 def test_it_trains_and_prints_the_score_before_and_after(tmp_path, monkeypatch, capsys):

@@ -144,9 +144,9 @@ def test_a_key_knows_the_kind_of_player_precision_prompt_sampling_and_version(mo
         {},
     ]
     keys = [in_memory("a/model", **other).key for other in others]
-    keys += [scripted(name).key for name in ("trace", "loudest")] + [in_memory("trace").key]
+    keys += [scripted(name).key for name in ("trace", "loudest")]
     monkeypatch.setattr(registry, "BENCHMARK_VERSION", "0.9")
-    assert len({*keys, in_memory("a/model").key}) == 10
+    assert len({*keys, in_memory("a/model").key}) == 9
 
 
 def test_a_base_is_shipped_built_or_in_a_folder(tmp_path, monkeypatch):
