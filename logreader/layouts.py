@@ -33,7 +33,7 @@ HALF = 0.5
 FILE_NAME_LEAD = 2.0  # by how much a place must score better to be preferred to the file's name
 BOM = b"\xef\xbb\xbf"
 PAYLOAD = re.compile(rb"[^{]{0,300}(?=\{ ?\")")  # the text before JSON in a line
-JSON_FIELD = re.compile(rb'\s+"[\w@.$/-]{1,80}": ')  # a line of a document that is indented
+JSON_FIELD = re.compile(rb'\s{1,80}"[\w@.$/-]{1,80}": ')  # a line of a document that is indented
 PREFIX = "(before the object)"  # the field that this text becomes
 # The lines of a stack trace that name a place in the code.
 FRAME = re.compile(rb"\s*(?:at |\.\.\. |File \"|goroutine |$)|\t\S+:\d+|\s+[\w/.-]+:\d+")
