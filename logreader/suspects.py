@@ -70,7 +70,9 @@ class Trouble:
     @property
     def symptom(self) -> bool:
         """Whether its level or words tell of what another service does."""
-        return self.level == FAILED or (bool(SYMPTOMS.search(self.example)) and not self.cause)
+        of_another = self.happened is not None and not self.happened.own
+        tells = of_another or bool(SYMPTOMS.search(self.example))
+        return self.level == FAILED or (tells and not self.cause)
 
     @property
     def mass(self) -> float:

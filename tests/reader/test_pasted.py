@@ -212,6 +212,7 @@ def test_a_record_of_the_type_log_tells_its_level_by_its_tags(complaint, cause):
         record = {"type": "log", "@timestamp": "2026-11-22T03:04:05Z", "pid": 1}
         record |= {"tags": ["error", "data"], "message": complaint.format(other)}
         text = f"kibana_1 | {json.dumps(record)}\n" * 2
+        text += f"kibana_1 | {json.dumps({**record, 'message': 'No living connections'})}\n"
         answer = answer_of(read_text(text))
         assert (answer.suspects[0].service, answer.suspects[0].cause) == (other, cause)
 
