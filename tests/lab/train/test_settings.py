@@ -126,3 +126,4 @@ def test_each_seed_has_a_slice_of_its_own():
     rows = [incident_rows(make_config("novice", model="x", seed=seed)) for seed in (0, 1, 2)]
     assert [row[0]["index"] for row in rows] == [0, 640, 1280]
     assert all(row[-1]["index"] - row[0]["index"] == 639 for row in rows)
+    assert {incident["split"] for row in rows for incident in row} == {"train"}
