@@ -3,10 +3,10 @@
 `publish` adds finished runs of `runs/`, and plays what a sweep does not (other splits, checkpoints,
 audit, transcripts). `benchmark` plays every script. `real` plays the 76 real incidents; the
 embedded agents and the rankers join if training has left them in `runs/`, and published rows of
-policies that do not play stay. (Commits 264b8c9, fa0cb51, fd8ccaf and 77b4e29 have the code that played
-`belief`, the rules that are gone, and `ceiling`.) `production` trains the seeds of the ranker that
-`runs/` lacks, puts the first one in the package, and plays 500 incidents. `smollm2` plays the
-language model before and after each stage of its learning. All end with `pages`.
+policies that do not play stay. (Commits 264b8c9, fa0cb51, fd8ccaf and 77b4e29 have the code that
+played `belief`, the rules that are gone, and `ceiling`.) `production` trains the seeds of the
+ranker that `runs/` lacks, puts the first one in the package, and plays 500 incidents. `smollm2`
+plays the language model before and after each stage of its learning. All end with `pages`.
 """
 
 import shutil
