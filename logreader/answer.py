@@ -289,10 +289,8 @@ def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
         why = "the log does not say who speaks" if unnamed and unnamed.troubles else NO_TROUBLE
         return UNSURE, 0.0, why
     first = findings.suspects[0]
-    shown, complaining = (
-        findings.evidence[first.service],
-        accusers(first.service, findings.evidence),
-    )
+    shown = findings.evidence[first.service]
+    complaining = accusers(first.service, findings.evidence)
     if client := cut_off(findings.suspects, findings.evidence, log.tally):
         client = "the client" if client == UNNAMED else client
         why = f"the network between {client} and {first.service}, or either end"

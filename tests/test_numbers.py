@@ -50,6 +50,14 @@ def blocks_in(text):
     return set(re.findall(r"<!-- (\w+) -->", text))
 
 
+# Tables and paragraphs of finished studies, whose code is gone: they stay as they were written.
+FINISHED = (
+    *("apart", "beside", "calibration", "confidence", "cost", "dials", "estimators", "marks"),
+    *("metrics_alone", "other_half", "own_logs", "readers", "realism", "recipe", "sets"),
+    *("sock_shop", "topology", "words"),
+)
+
+
 def loose_scores(text, tables=()):
     """What reads as a score outside facts, the named tables, code, addresses and `DESIGN`."""
     for name in tables:
@@ -64,8 +72,7 @@ def loose_scores(text, tables=()):
 
 @pytest.mark.parametrize("file", PAGES)
 def test_no_score_stands_in_a_sentence(file):
-    text = text_of(file)
-    loose = loose_scores(text, blocks_in(text))
+    loose = loose_scores(text_of(file), [*TABLES.get(file, ()), *FINISHED])
     assert loose == [], "mark it as a fact, see triagelab/bench/results_pages.py"
 
 

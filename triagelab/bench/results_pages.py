@@ -39,8 +39,7 @@ from .results_tables import (
     track_table,
 )
 from .score_tables import REFERENCE, cell_text, summarise
-from .smollm2_results import FILE as STAGES_FILE
-from .smollm2_results import stages_table
+from .smollm2_results import stage_facts, stages_table
 
 # Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`. Other
 # tables and paragraphs between such markers are of finished studies, whose code is gone: they stay
@@ -71,7 +70,7 @@ FACT = re.compile(r"<!-- =(\S+) -->(.*?)<!-- / -->", re.DOTALL)
 @cache
 def facts() -> dict[str, str]:
     """Every number that a sentence may hold, as text, by its name."""
-    numbers = track_facts() | recorded_facts() | smollm2_facts()
+    numbers = track_facts() | recorded_facts() | stage_facts()
     return {name: cell_text(value) for name, value in numbers.items()}
 
 
@@ -126,17 +125,6 @@ def recorded_facts() -> dict[str, Any]:
         numbers[f"real.found.{name}"] = f"{named[f'embedded: {called}']:.0f}"
     cases = [case for source in SOURCES for case in load_source(source).cases]
     return numbers | {"real.lots": f"{sum(1.0 / len(case.services) for case in cases):.0f}"}
-
-
-def smollm2_facts() -> dict[str, Any]:
-    """Mean scores of SmolLM2 over the tasks, where the grammar holds: `smollm2.zero` as it is, and
-    `smollm2.expert` after an expert's lessons; `smollm2.incidents` of each task.
-    """
-    frame = read(STAGES_FILE)
-    means = frame.groupby(["policy", "task"])["score"].mean().groupby("policy").mean()
-    stages = {"zero": "zero-shot, constrained", "expert": "expert's lessons, constrained"}
-    numbers: dict[str, Any] = {f"smollm2.{name}": means[stage] for name, stage in stages.items()}
-    return numbers | {"smollm2.incidents": f"{frame['index'].nunique()}"}
 
 
 # -- pages -----------------------------------------------------------------------------------------

@@ -52,9 +52,8 @@ def model_player(run: Path, weights: Path | None, name: str) -> Player:
     """A run's model, greedy, with the weights or adapter in a folder, or as it started (None)."""
     settings = settings_of(run)
     base, in_4bit = runnable(settings["model"], settings["load_in_4bit"])
-    adapter = weights if weights and is_adapter(weights) else None
-    if adapter and is_adapter(base):  # trained further: it names the model that both are for
-        adapter = None
+    # An adapter that was trained further names the model that both are for.
+    adapter = weights if weights and is_adapter(weights) and not is_adapter(base) else None
     source = weights if weights and not adapter else base
     source = quantised_name(source) if in_4bit else source
     options = {"turn_tokens": turn_tokens_of(settings), "constrained": settings["constrained"]}

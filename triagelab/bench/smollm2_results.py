@@ -111,6 +111,17 @@ def stages_table() -> str:
     )
 
 
+def stage_facts() -> dict[str, Any]:
+    """Mean scores over the tasks, where the grammar holds: `smollm2.zero` as the model is, and
+    `smollm2.expert` after an expert's lessons; `smollm2.incidents` of each task.
+    """
+    frame = read(FILE)
+    means = frame.groupby(["policy", "task"])["score"].mean().groupby("policy").mean()
+    stages = {"zero": "zero-shot, constrained", "expert": "expert's lessons, constrained"}
+    numbers: dict[str, Any] = {f"smollm2.{name}": means[stage] for name, stage in stages.items()}
+    return numbers | {"smollm2.incidents": f"{frame['index'].nunique()}"}
+
+
 def plot_stages() -> Picture:
     """Plot the stages that the grammar holds, beside the embedded agent and the reference."""
     frame = read(FILE)

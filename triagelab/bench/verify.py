@@ -16,8 +16,8 @@ from logtriage.play.observation import render
 from logtriage.play.tools import ToolSession
 from logtriage.policies.policy import Played
 from logtriage.world.tasks import BENCHMARK_VERSION
-from triagelab.language_models.path_names import incident_names
 
+from ..language_models.path_names import incident_names
 from .journal import key_of, read_trajectories
 from .rollouts import OF_THE_SCORE, Key, result_row
 

@@ -17,7 +17,8 @@ from logtriage.play.conversation import NATIVE, TEXT, UNREADABLE, Message, Proto
 from logtriage.play.episode import BaseEpisode, incident_id
 from logtriage.play.tools import ToolSession, tool_schemas
 from logtriage.policies.policy import BATCH, MAX_TURNS, Played, Policy, Tokens, seed_of
-from triagelab.language_models.path_names import names_for
+
+from .path_names import names_for
 
 if TYPE_CHECKING:
     from .grammar import Allowed

