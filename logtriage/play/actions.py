@@ -47,6 +47,17 @@ class Action(NamedTuple):
         """The arguments in wire form, joined by a colon; empty if there are none."""
         return ":".join(self.args)
 
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Return the action that `text` writes, as in `remediate:restart:cart` or `resolve`."""
+        action_type, _, value = text.partition(":")
+        return cls.parse(action_type, value)
+
+    @property
+    def text(self) -> str:
+        """The type and the value, if any, joined by a colon: what `from_text` reads."""
+        return ":".join((self.type, *self.args))
+
 
 def quoted(value: object, most: int = 60) -> str:
     """Quote a bad value for an error message: printable, and cut to `most` characters."""

@@ -18,13 +18,12 @@ from ..catalogue import last_incident, splits_of, tasks_on
 from ..drawing import read_template
 from ..environment import TriageEnvironment
 from ..models import TriageAction
-from ..play.actions import ALL_SERVICES
+from ..play.actions import ALL_SERVICES, Action
 from ..play.observation import SYSTEM_PROMPT
-from .comparison import ranking, recorded_at
+from ..policies.recorded import CHOSEN, recorded_at
+from .comparison import ranking
 
 router = APIRouter()
-
-FIRST = 39  # the cascade that is opened: that of `watch`, in which training shows
 
 # Nothing may be loaded and nothing may run, even if something slips through the escaping.
 _HEADERS = {
@@ -56,7 +55,7 @@ def page(
     request: Request,
     task: str = "cascading_failure",
     split: str = "test",  # where the agents are recorded
-    index: str = str(FIRST),
+    index: str = str(CHOSEN),
     did: Annotated[list[str], Query()] = [],  # noqa: B006 (FastAPI copies it)
     service: str = "",
 ) -> HTMLResponse:
@@ -78,9 +77,9 @@ def page(
     try:
         number: Any = int(index) if index.isdecimal() else index  # the environment refuses text
         observation = environment.reset(task=task, split=split, index=number)
-        for action in did:
-            action_type, _, value = action.partition(":")
-            observation = environment.step(TriageAction(action_type=action_type, value=value))
+        for action in map(Action.from_text, did):
+            taken = TriageAction(action_type=action.type, value=action.value)
+            observation = environment.step(taken)
     except ValidationError:
         return answer(400, error="An action of the link is too long; open the incident again.")
     except ValueError as error:
@@ -126,7 +125,7 @@ def _links(
     for label, action in actions:
         kind, value = action["action_type"], action["value"]
         # The fragment names the newest log lines: the browser scrolls and moves the focus there.
-        after = {**here, "did": [*did, f"{kind}:{value}".rstrip(":")]}
+        after = {**here, "did": [*did, Action.parse(kind, value).text]}
         address = _address(after | ({"service": chosen} if chosen else {})) + "#log"
         remedy, _, service = value.partition(":")  # the names of real services hold colons
         if kind == "remediate":

@@ -226,7 +226,9 @@ def watch_command(
     """Watch the trained agent, or another policy, solve an incident step by step."""
     from rich.console import Console
 
-    from .watch import CHOSEN, watch
+    from logtriage.policies.recorded import CHOSEN
+
+    from .watch import watch
 
     index = CHOSEN if index is None else index
     watch([who, beside] if beside else [who], task, split, index, pause, Console())

@@ -1,16 +1,14 @@
 """docs/incident.svg, the README's first picture: one incident before training and after it."""
 
-import gzip
-import json
 from html import escape
 
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, final_score
+from logtriage.policies.recorded import CHOSEN, recorded_at
 from logtriage.policies.scripted import LoudestPolicy
 from logtriage.world.incidents import Incident
 
-from .published import RECORDED, ROOT
-from .watch import CHOSEN
+from .published import ROOT
 
 PATH = ROOT / "docs" / "incident.svg"
 TASK, SPLIT = "cascading_failure", "test"
@@ -48,12 +46,11 @@ def is_right(action: Action, incident: Incident) -> bool:
 
 def played(name: str) -> tuple[list[Action], float]:
     """What somebody who is recorded did on the incident, and the score for it."""
-    recorded = json.loads(gzip.decompress(RECORDED.read_bytes()))[name][TASK][CHOSEN].split()
-    episode, actions = Episode.open(TASK, SPLIT, CHOSEN), []
-    for done in recorded:
-        action_type, _, value = done.partition(":")
-        actions.append(Action.parse(action_type, value))
-        episode.act(actions[-1])
+    episode = Episode.open(TASK, SPLIT, CHOSEN)
+    recorded = recorded_at(TASK, SPLIT, CHOSEN, None)[name]
+    actions = [Action.from_text(done) for done in recorded]
+    for action in actions:
+        episode.act(action)
     return actions, final_score(episode).total
 
 

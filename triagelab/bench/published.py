@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-import logtriage
+from logtriage.policies.recorded import RECORDED
 from logtriage.world.tasks import TASKS
 
 from ..language_models.loading import SHIPPED
@@ -23,8 +23,6 @@ from .score_tables import REFERENCE
 
 ROOT = Path(__file__).resolve().parents[2]  # of the checkout
 RESULTS = ROOT / "results"
-# What the page at /web compares a visitor with (see `logtriage.server.comparison`).
-RECORDED = Path(logtriage.__file__).parent / "server" / "recorded.json.gz"
 RECORDED_INCIDENTS = 200  # of each task of `test`
 # Maps a track, named as its preset, to what it is called.
 TRACKS = {"novice": "novice, then GRPO", "expert": "expert, then GRPO"}
@@ -174,11 +172,8 @@ def recorded(player: Player, incidents: int = RECORDED_INCIDENTS) -> dict[str, l
     """
     done: dict[str, dict[int, str]] = {task: {} for task in TASKS}
     for row, episode, _ in rollout_each(player.make(0), Plan([*TASKS], "test", incidents)):
-        actions = [action for action, _ in episode.history]
-        wire = [
-            f"{action.type}:{action.value}".rstrip(":") if action else "?" for action in actions
-        ]
-        done[row["task"]][row["index"]] = " ".join(wire)
+        actions = [action.text if action else "?" for action, _ in episode.history]
+        done[row["task"]][row["index"]] = " ".join(actions)
     return {
         task: [by_index[index] for index in sorted(by_index)] for task, by_index in done.items()
     }

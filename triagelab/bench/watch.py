@@ -1,7 +1,7 @@
 """Watch policies play an incident in the terminal, step by step: `python -m logtriage watch`."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 
 from rich.console import Console, Group
@@ -12,41 +12,13 @@ from rich.text import Text
 from logtriage.drawing import by_level, cause_of, closed_gate, score_parts
 from logtriage.play.episode import Episode, Step, final_score
 from logtriage.play.observation import Observation, call_graph_line
-from logtriage.policies.scripted import LoudestPolicy
+from logtriage.policies.recorded import CHOSEN, WHY
 
 from .registry import POLICIES, named
 
-# The cascade of `test` that is shown unless another is asked for: the first of `telling`.
-CHOSEN = 39
-WHY = (
-    "Chosen because the base fails here and the agent does not: so it is in 11 of 200 cascades. "
-    "results/README.md has the scores of all."
-)
+ALL_SCORES = "results/README.md has the scores of all."
 INDENT = 4  # characters before each observation
 STYLES = {"error": "red", "warning": "yellow"}
-
-
-def telling(scores: Iterable[dict[str, dict[str, float]]]) -> list[int]:
-    """The cascades of `test` that show best what was learned, the best first.
-
-    `scores` are the episodes of one incident each, by policy: index, score, root_cause and steps.
-    The base blames another service than the root and scores below 0.5, and the trained agent above
-    0.9; the loudest service is not the root, and the team to page is the root's owner. Deep roots
-    come first, then short episodes.
-    """
-    kept = []
-    for played in scores:
-        before, after = played["base"], played["trained"]
-        episode = Episode.open("cascading_failure", "test", int(after["index"]))
-        incident, loudest = episode.incident, LoudestPolicy()
-        loudest.open(episode)
-        failed = before["score"] < 0.5 and before["root_cause"] == 0.0
-        if not failed or after["score"] <= 0.9 or loudest.loudest() == incident.root:
-            continue
-        graph, root = incident.topology, str(incident.root)
-        if incident.team == graph.service(root).owner:
-            kept.append((-graph.depth[root], after["steps"], int(after["index"])))
-    return [index for _, _, index in sorted(kept)]
 
 
 def watch(
@@ -64,7 +36,7 @@ def watch(
     incident = episodes[0].incident
     screen.rule(f"{task.replace('_', ' ')}, incident {index} of {split}")
     if (task, split, index) == ("cascading_failure", "test", CHOSEN):
-        screen.print(WHY, style="dim")
+        screen.print(f"{WHY} {ALL_SCORES}", style="dim")
     screen.print(call_graph_line(incident.topology), style="dim")
     screen.print(_lines_of(episodes[0].opening))
     for policy, episode in zip(policies, episodes, strict=True):

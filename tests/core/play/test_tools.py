@@ -9,12 +9,21 @@ from test_scoring import right_answers
 from logtriage.adapters.shell import take
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
-from logtriage.play.actions import ACTION_ARGUMENTS, Action
+from logtriage.play.actions import ACTION_ARGUMENTS, Action, action_values
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST, ToolSession, TriageTools
 from logtriage.world.incidents import sample_incident
 
 ROW = {"task": "single_crash", "split": "train", "index": 0}
+
+
+def test_every_action_is_read_as_it_is_written():
+    values = action_values(sample_incident(**ROW).topology)
+    actions = [Action.parse(kind, value) for kind, some in values.items() for value in some]
+    assert [Action.from_text(action.text) for action in actions] == actions
+    assert (actions[0].text, actions[-1].text) == ("classify_severity:P1", "ignore")
+    scoped = Action("remediate", ("restart", "payments:db"))  # as some real services are named
+    assert Action.from_text("remediate:restart:payments:db") == scoped
 
 
 @pytest.fixture

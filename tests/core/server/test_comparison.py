@@ -8,9 +8,10 @@ import requests
 from helpers import SHOP
 
 from logtriage.play.scoring import Record
+from logtriage.policies.recorded import recorded_at
 from logtriage.policies.scripted import LoudestPolicy, TracePolicy
 from logtriage.server import comparison
-from logtriage.server.comparison import YOU, describe, ranking, recorded_at
+from logtriage.server.comparison import YOU, describe, ranking
 
 CASCADE = {"task": "cascading_failure", "split": "test", "index": 7}
 SCRIPTS = [LoudestPolicy.name, TracePolicy.name]

@@ -3,8 +3,10 @@
 import pandas as pd
 from helpers import refusal, run
 
+from logtriage.play.episode import Episode
+from logtriage.policies.recorded import CHOSEN, WHY
+from logtriage.policies.scripted import LoudestPolicy
 from triagelab.bench.published import RESULTS
-from triagelab.bench.watch import CHOSEN, WHY, telling
 
 
 def test_two_policies_play_one_incident_side_by_side():
@@ -22,6 +24,29 @@ def test_two_policies_play_one_incident_side_by_side():
         assert message in refusal("watch", *arguments)
 
 
+def telling(scores):
+    """The cascades of `test` that show best what was learned, the best first.
+
+    `scores` are the episodes of one incident each, by policy: index, score, root_cause and steps.
+    The base blames another service than the root and scores below 0.5, and the trained agent above
+    0.9; the loudest service is not the root, and the team to page is the root's owner. Deep roots
+    come first, then short episodes.
+    """
+    kept = []
+    for played in scores:
+        before, after = played["base"], played["trained"]
+        episode = Episode.open("cascading_failure", "test", int(after["index"]))
+        incident, loudest = episode.incident, LoudestPolicy()
+        loudest.open(episode)
+        failed = before["score"] < 0.5 and before["root_cause"] == 0.0
+        if not failed or after["score"] <= 0.9 or loudest.loudest() == incident.root:
+            continue
+        graph, root = incident.topology, str(incident.root)
+        if incident.team == graph.service(root).owner:
+            kept.append((-graph.depth[root], after["steps"], int(after["index"])))
+    return [index for _, _, index in sorted(kept)]
+
+
 def test_what_it_shows_by_default_is_chosen_by_a_rule():
     frame = pd.read_parquet(RESULTS / "novice" / "seed-1" / "evaluation.parquet")
     frame = frame[(frame["task"] == "cascading_failure") & (frame["split"] == "test")]
@@ -37,5 +62,5 @@ def test_what_it_shows_by_default_is_chosen_by_a_rule():
     ]
     assert f"in {len(shown)} of {len(by_incident)} cascades" in WHY
     chosen = run("watch", "trace", "--pause", 0)
-    assert "Chosen because" in chosen.output and f"incident {CHOSEN} of test" in chosen.output
-    assert "Chosen because" not in run("watch", "trace", "--index", 7, "--pause", 0).output
+    assert "Chosen by a rule" in chosen.output and f"incident {CHOSEN} of test" in chosen.output
+    assert "Chosen by a rule" not in run("watch", "trace", "--index", 7, "--pause", 0).output
