@@ -91,12 +91,12 @@ def draw_episode(
 
 def draw_end(episode: BaseEpisode) -> Markup:
     """Draw the score, with the answers beside the truth; empty while the episode is open."""
-    score, record = episode.score, episode.record
+    score = episode.score
     if score is None:
         return Markup()
     if isinstance(episode, RecordedEpisode):
         answers = [answer_row(*answer) for answer in episode.answers()]
         return draw_parts(score, answers, episode.cause)
     assert isinstance(episode, Episode)
-    parts = score_parts(score, record, episode.incident)
-    return draw_parts(score, parts, cause_of(episode.incident), closed_gate(score, record))
+    parts = score_parts(score, episode.record, episode.incident)
+    return draw_parts(score, parts, cause_of(episode.incident), closed_gate(episode))

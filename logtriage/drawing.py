@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from .play.episode import Answer, Step
+from .play.actions import Action
+from .play.episode import Answer, Episode, Step, final_score
 from .play.observation import Observation
 from .play.scoring import WEIGHTS, Record, Score
 from .world.call_graph import CallGraph
 from .world.incidents import Incident
 from .world.tasks import PAR_STEPS
 from .world.telemetry import ALERT_ERRORS, ALERT_SLOWDOWN, Alert, Metric
+from .world.wording import Reading, read_line
 
 # Shares of failed requests, and slowdowns, at which a service is drawn as failing or suffering.
 FAILING = (ALERT_ERRORS, ALERT_SLOWDOWN)
@@ -25,7 +27,7 @@ SUFFERING = (0.01, 1.5)
 # Maps the first word of a log line to a class in drawing.css; lines of other levels have none.
 LEVELS = {"ERROR": "error", "CRIT": "error", "FATAL": "error", "PANIC": "error", "WARN": "warning"}
 # Pixels of the call graph. A box holds its service's name, and at least 20 characters of numbers.
-CHARACTER, PADDING, COLUMN_GAP, ROW_HEIGHT, MARGIN = 6.7, 10, 44, 56, 4
+CHARACTER, PADDING, COLUMN_GAP, ROW_HEIGHT, MARGIN = 8.5, 10, 44, 60, 4
 
 
 class Box(NamedTuple):
@@ -92,15 +94,34 @@ def answer_row(
     return Answer(name, answer or "none", truth or "none", value, weight)
 
 
-def closed_gate(score: Score, record: Record) -> str:
-    """Why the gate made the score 0; empty if it did not."""
-    if score.gate > 0.0:
+def closed_gate(episode: Episode) -> str:
+    """Why the gate made the score 0, and which line told of the fault; empty if it did not."""
+    score, record, incident = final_score(episode), episode.record, episode.incident
+    injection = incident.injection
+    if score.gate > 0.0 or injection is None:
         return ""
     paged = "the wrong team" if record.teams else "nobody"
     why = f"the right root cause, and {paged} paged"
     why = "a real fault was ignored" if record.closed_by == "ignore" else why
     points = sum(weight * getattr(score, part) for part, weight in WEIGHTS.items()) - score.cost
+    root, fault = incident.topology.services[injection.position], injection.fault.name
+    whose = f"{incident.team}, the owner" if incident.team == root.owner else incident.team
+    why += f". It was for {whose}; {_proof(episode, root.name, fault)}"
     return f"The gate makes it 0, and not {max(0.0, points):.2f}: {why}"
+
+
+def _proof(episode: Episode, root: str, fault: str) -> str:
+    """The line that tells of the fault: one that was shown, else one that the root has to show."""
+    cause = cause_of(episode.incident)
+    proof, asked = (root, Reading("proof", fault)), Episode(episode.incident)
+    while not asked.done:
+        asked.act(Action("request_more_logs", (root,)))
+    for source, played in (("step {} showed", episode), (f"{root} shows, if asked,", asked)):
+        for observation in (played.opening, *(step.observation for step in played.history)):
+            for line in observation.lines or ():
+                if read_line(line) == proof:
+                    return f'{source.format(observation.step)} the {cause}: "{line}"'
+    return f"no line tells of the {cause}, even if {root} is asked at every step"
 
 
 def score_parts(score: Score, record: Record, incident: Incident) -> list[Answer]:
@@ -163,10 +184,12 @@ def place(
         for name, (x, _) in topology.layout.items()
     }
     wires, boxes = [], []
-    for service in topology.services:
+    order = sorted(topology.names, key=topology.depth.__getitem__)  # callers first
+    for i, service in enumerate(map(topology.service, order)):
         x, y = at[service.name]
         for callee in service.downstream:  # from the caller's right edge to the callee's left
-            wires.append((x + box_width, y, *at[callee], callee in service.publishes))
+            ends, in_list = (x + box_width, y, *at[callee]), (i, order.index(callee))
+            wires.append((ends, in_list, callee in service.publishes))
         metric, step = newest.get(service.name, (None, None))
         boxes.append(Box(service.name, x, y, service.name in alerted, metric, step))
     return {

@@ -47,7 +47,7 @@ def others(task: str, split: str, index: int, topology: Topology | None) -> tupl
     for script in (LoudestPolicy, TracePolicy):
         (played,) = script().play([open_incident(task, split, index, topology)])
         done[script.name] = [action.text for action, _ in played.episode.history if action]
-    done |= recorded_at(task, split, index, topology)
+    done |= recorded_at(task, split, index) if topology is None else {}
     return tuple(
         _row(name, open_incident(task, split, index, topology), did) for name, did in done.items()
     )

@@ -14,13 +14,14 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 from pydantic import ValidationError
 
+from .. import REPOSITORY
 from ..catalogue import last_incident, splits_of, tasks_on
 from ..drawing import read_template
 from ..environment import TriageEnvironment
 from ..models import TriageAction
 from ..play.actions import ALL_SERVICES, Action
 from ..play.observation import SYSTEM_PROMPT
-from ..policies.recorded import CHOSEN, recorded_at
+from ..policies.recorded import CHOSEN, WHY, recorded_at
 from .comparison import ranking
 
 router = APIRouter()
@@ -53,9 +54,9 @@ def to_page() -> RedirectResponse:
 @router.get("/web", response_class=HTMLResponse)
 def page(
     request: Request,
-    task: str = "cascading_failure",
-    split: str = "test",  # where the agents are recorded
-    index: str = str(CHOSEN),
+    task: str = CHOSEN[0],
+    split: str = CHOSEN[1],
+    index: str = str(CHOSEN[2]),
     did: Annotated[list[str], Query()] = [],  # noqa: B006 (FastAPI copies it)
     service: str = "",
 ) -> HTMLResponse:
@@ -70,7 +71,9 @@ def page(
     def answer(status: int = 200, **content: Any) -> HTMLResponse:
         choices = (("task", tasks), ("split", splits))
         template = read_template(__package__, "page.html.jinja")
-        html = template.render(here=here, choices=choices, **content)
+        chosen = [*here.values()] == [*map(str, CHOSEN)] and topology is None
+        always = {"here": here, "choices": choices, "repository": REPOSITORY}
+        html = template.render(**always, why=WHY if chosen else "", **content)
         return HTMLResponse(html, status, _HEADERS)
 
     environment = TriageEnvironment(topology)
@@ -78,8 +81,9 @@ def page(
         number: Any = int(index) if index.isdecimal() else index  # the environment refuses text
         observation = environment.reset(task=task, split=split, index=number)
         for action in map(Action.from_text, did):
-            taken = TriageAction(action_type=action.type, value=action.value)
-            observation = environment.step(taken)
+            observation = environment.step(
+                TriageAction(action_type=action.type, value=action.value)
+            )
     except ValidationError:
         return answer(400, error="An action of the link is too long; open the incident again.")
     except ValueError as error:
@@ -87,20 +91,18 @@ def page(
 
     seen = observation.model_dump()
     if observation.done:
-        drawing = Markup(environment.render_web(seen))  # escaped where it was drawn
         last = last_incident(task, split)
         following = {**here, "index": int(index) + 1 if int(index) < last else 0}
-        where = (task, split, int(index), topology)
         rows = [
             (row, row.did == tuple(did), _address({**here, "did": row.did}))
-            for row in ranking(*where, did)
+            for row in ranking(task, split, number, topology, did)
         ]
         return answer(
-            drawing=drawing,
+            drawing=Markup(environment.render_web(seen)),  # escaped where it was drawn
             again=_address(here),
             following=_address(following),
             ranking=rows,
-            recorded=bool(recorded_at(*where)),
+            recorded=topology is None and bool(recorded_at(task, split, number)),
         )
     of_service, others = _links(here, did, service, environment.web_actions(seen))
     choose = {name: _address({**here, "did": did, "service": name}) for name in of_service}

@@ -1,22 +1,24 @@
 """The drawing shows what was shown, all of it escaped, and the truth only at the end."""
 
 import re
+from dataclasses import replace
 from html import unescape
 from xml.etree import ElementTree
 
 import pytest
 from test_environment import investigation
 
-from logtriage.drawing import draw
+from logtriage.drawing import closed_gate, draw
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.actions import Action
-from logtriage.play.episode import Step
+from logtriage.play.episode import Episode, Step
 from logtriage.play.observation import Observation
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SPLITS, TASKS
 from logtriage.world.telemetry import Alert, Metric
 from logtriage.world.topology import DEFAULT_TOPOLOGY
+from logtriage.world.wording import Reading, read_line
 
 
 def words(html):
@@ -157,11 +159,41 @@ NAMED, END = Action("identify_root_cause", ("user-db",)), Action("resolve")
 
 
 @pytest.mark.parametrize("actions, why", [
-    ([NAMED, Action("escalate", ("sre",)), END], "the right root cause, and the wrong team"),
-    ([NAMED, END], "the right root cause, and nobody"),
+    ([NAMED, Action("escalate", ("sre",)), END], "the right root cause, and the wrong team paged"),
+    ([NAMED, END], "the right root cause, and nobody paged"),
     ([Action("ignore")], "a real fault was ignored"),
 ])  # fmt: skip
 def test_the_gate_says_why(actions, why):
     env, drawn = played(CRASH, *actions)
     assert env.state.score["gate"] == 0.0 and "score 0.00" in drawn
-    assert re.search(rf"The gate makes it 0, and not 0\.\d\d: {why}", drawn)
+    said = (
+        rf"The gate makes it 0, and not 0\.\d\d: {why}\. It was for dba, the owner; user-db shows"
+    )
+    assert re.search(said + r', if asked, the crash: "[A-Z]+ user-db ', drawn)
+
+
+def gate_after(incident, *actions):
+    """Why the gate makes the score of these actions 0."""
+    episode = Episode(incident)
+    for action in actions:
+        episode.act(action)
+    return closed_gate(episode)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_gate_quotes_a_line_of_the_root_that_means_the_fault(task):
+    for index in range(40):
+        incident = sample_incident(task, "test", index)
+        if incident.injection is None:
+            continue
+        actions = [Action("request_more_logs", (incident.root,)), Action("ignore")]
+        line = re.search(r': "(.*)"$', gate_after(incident, *actions))[1]
+        assert read_line(line) == (incident.root, Reading("proof", incident.injection.fault.name))
+
+
+def test_the_gate_says_if_no_line_tells_of_the_fault():
+    mute = replace(TASKS["single_crash"], proof=0)
+    said = gate_after(sample_incident(mute, "test", 0), Action("ignore"))
+    assert re.search(
+        r"; no line tells of the [a-z ]+, even if [\w-]+ is asked at every step$", said
+    )

@@ -230,7 +230,7 @@ def watch_command(
 
     from .watch import watch
 
-    index = CHOSEN if index is None else index
+    index = CHOSEN[-1] if index is None else index
     watch([who, beside] if beside else [who], task, split, index, pause, Console())
 
 

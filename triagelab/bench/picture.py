@@ -11,7 +11,6 @@ from logtriage.world.incidents import Incident
 from .published import ROOT
 
 PATH = ROOT / "docs" / "incident.svg"
-TASK, SPLIT = "cascading_failure", "test"
 SIDES = {"base model": "before training", "trained agent": "after training"}
 SAYS = {
     "request_more_logs": "asks {}",
@@ -46,8 +45,8 @@ def is_right(action: Action, incident: Incident) -> bool:
 
 def played(name: str) -> tuple[list[Action], float]:
     """What somebody who is recorded did on the incident, and the score for it."""
-    episode = Episode.open(TASK, SPLIT, CHOSEN)
-    recorded = recorded_at(TASK, SPLIT, CHOSEN, None)[name]
+    episode = Episode.open(*CHOSEN)
+    recorded = recorded_at(*CHOSEN)[name]
     actions = [Action.from_text(done) for done in recorded]
     for action in actions:
         episode.act(action)
@@ -60,7 +59,7 @@ def write(text: str, x: int, y: int, kind: str = "") -> str:
 
 def picture() -> str:
     """The text of docs/incident.svg."""
-    episode, script = Episode.open(TASK, SPLIT, CHOSEN), LoudestPolicy()
+    episode, script = Episode.open(*CHOSEN), LoudestPolicy()
     script.open(episode)
     incident, loudest = episode.incident, script.loudest()
     games = {name: played(name) for name in SIDES}

@@ -35,7 +35,7 @@ def watch(
     episodes = [Episode.open(task, split, index) for _ in names]
     incident = episodes[0].incident
     screen.rule(f"{task.replace('_', ' ')}, incident {index} of {split}")
-    if (task, split, index) == ("cascading_failure", "test", CHOSEN):
+    if (task, split, index) == CHOSEN:
         screen.print(f"{WHY} {ALL_SCORES}", style="dim")
     screen.print(call_graph_line(incident.topology), style="dim")
     screen.print(_lines_of(episodes[0].opening))
@@ -82,5 +82,5 @@ def _verdict(episode: Episode) -> Group:
         lines.append(
             Text(f"{part.name.replace('_', ' ')}: {answer}", style="red" if wrong else "green")
         )
-    gate = closed_gate(score, episode.record)
+    gate = closed_gate(episode)
     return Group(*lines, Text(f"score: {score.total:.2f}", style="bold"), Text(gate, style="red"))

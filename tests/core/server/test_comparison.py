@@ -28,7 +28,7 @@ def get(url, where, did):
 def test_the_visitor_stands_among_the_others():
     did = ["identify_root_cause:notification-service", "escalate:backend", "resolve"]
     rows = ranking(*CASCADE.values(), None, did)
-    assert {row.name for row in rows} == {YOU, *SCRIPTS, *recorded_at(*CASCADE.values(), None)}
+    assert {row.name for row in rows} == {YOU, *SCRIPTS, *recorded_at(*CASCADE.values())}
     assert [row.score for row in rows] == sorted((row.score for row in rows), reverse=True)
     (own,) = (row for row in rows if row.name == YOU)
     assert (own.score, own.did) == (0.45, tuple(did))

@@ -7,10 +7,30 @@ from urllib.parse import urlencode
 import pytest
 import requests
 
+from logtriage import REPOSITORY
+from logtriage.policies.recorded import CHOSEN, WHY
 from logtriage.world.incidents import sample_incident
 
 WHERE = {"task": "cascading_failure", "split": "test", "index": 21}
 ADDRESS = f"/web?{urlencode(WHERE)}"
+SCORES = f"https://github.com/{REPOSITORY}/blob/main/results/README.md"
+# The smallest text in pixels of the screen, and whatever a reader would have to scroll sideways.
+MEASURE = """() => {
+  const sizes = [], cut = [];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode, box = text.parentElement, range = document.createRange();
+    if (!text.data.trim() || !box.checkVisibility() || box.tagName === "OPTION") continue;
+    const scale = box.closest("svg") ? box.getScreenCTM().a : 1;
+    sizes.push(scale * parseFloat(getComputedStyle(box).fontSize));
+    range.selectNodeContents(text);
+    if (range.getBoundingClientRect().right > innerWidth) cut.push(text.data.trim());
+  }
+  for (const box of document.querySelectorAll("html, main *"))
+    if (box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX !== "visible")
+      cut.push(`${box.tagName} ${box.className}`);
+  return [Math.min(...sizes), cut];
+}"""
 
 
 @pytest.fixture
@@ -63,8 +83,8 @@ def test_an_incident_is_played_to_a_full_score_by_clicking(tab, url):
 
 
 def test_a_whole_game_takes_few_clicks_among_few_buttons(tab, url):
-    incident = sample_incident(**WHERE)
-    tab.goto(url + ADDRESS)
+    incident = sample_incident(*CHOSEN)
+    tab.goto(url)
     clicks = [f"choose {incident.root}", f"request more logs {incident.root}"]
     clicks += [f"classify severity {incident.severity}", f"identify root cause {incident.root}"]
     clicks += [f"remediate {incident.remedy} {incident.root}", f"escalate {incident.team}"]
@@ -75,6 +95,35 @@ def test_a_whole_game_takes_few_clicks_among_few_buttons(tab, url):
     assert len(clicks) <= 10
     assert float(re.search(r"score (\S+)", tab.locator(".score").inner_text())[1]) >= 0.9
     assert tab.locator("rect.marked").count() == 1  # the root
+
+
+@pytest.mark.parametrize("width", [1240, 390])
+def test_a_game_by_keyboard_ends_at_the_gate_which_says_why(open_tab, url, width):
+    root = sample_incident(*CHOSEN).root
+    keys = ["request more logs all", f"choose {root}", f"request more logs {root}"]
+    keys += [f"identify root cause {root}", "escalate security", "resolve"]
+    with open_tab(url, width) as tab:
+        tab.goto(url)
+        assert WHY in tab.locator("header").inner_text()
+        assert tab.get_by_role("link", name="The scores on all").get_attribute("href") == SCORES
+        for label in keys:
+            assert tab.evaluate(MEASURE) == [14, []], label
+            before = tab.url
+            press_tab_to(tab, label)
+            tab.keyboard.press("Enter")
+            tab.wait_for_url(lambda address, before=before: address != before)
+        assert tab.evaluate(MEASURE) == [14, []]
+        said = tab.locator(".score .error")
+        assert re.search(
+            r"makes it 0, and not 0\.35: the right root cause, and the wrong team paged\. "
+            rf'It was for dba, the owner; step 2 showed the lock convoy: "LOG {root} process still',
+            said.inner_text(),
+        )
+        assert said.bounding_box()["y"] < 500  # on a phone, above the other card
+
+
+def test_another_incident_was_not_chosen(url):
+    assert WHY not in requests.get(url + ADDRESS, timeout=10).text
 
 
 def test_a_keyboard_reaches_the_actions_and_stays_there(tab, url):
@@ -136,5 +185,6 @@ def test_the_page_may_load_and_run_nothing(url):
     assert not [rule for rule in policy if "script" in rule or "http" in rule or "*" in rule]
     assert answer.url == f"{url}/web" and answer.headers["Referrer-Policy"] == "no-referrer"
     assert not re.search(
-        r"<script|javascript:|\son\w+=|https?://(?!www\.w3\.org/2000/svg)", answer.text
+        r"<script|javascript:|\son\w+=|https?://(?!www\.w3\.org/2000/svg)",
+        answer.text.replace(f'<a href="{SCORES}">', ""),
     )

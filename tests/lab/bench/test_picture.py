@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 from logtriage.play.actions import Action
 from logtriage.policies.recorded import CHOSEN
 from logtriage.world.incidents import sample_incident
-from triagelab.bench.picture import PATH, SPLIT, TASK, picture, played
+from triagelab.bench.picture import PATH, picture, played
 
 
 def test_the_picture_is_fresh():
@@ -18,11 +18,11 @@ def test_the_picture_is_fresh():
 def test_the_incident_makes_the_point():
     (_, before), (actions, after) = played("base model"), played("trained agent")
     assert before < 0.5 and after > 0.9
-    root = sample_incident(TASK, SPLIT, CHOSEN).root
+    root = sample_incident(*CHOSEN).root
     assert Action("identify_root_cause", (root,)) in actions
 
 
 def test_the_team_to_page_is_the_usual_one():
-    incident = sample_incident(TASK, SPLIT, CHOSEN)
+    incident = sample_incident(*CHOSEN)
     owner = incident.topology.services[incident.injection.position].owner
     assert incident.team == owner
