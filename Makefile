@@ -19,7 +19,7 @@ SOURCES := $(PACKAGES) tests notebooks scripts examples
 # Images of containers set this. Tests start dozens of processes: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup light demo serve test test-core test-notebooks test-slow lint types style format benchmark seeds real production speed gpu results smollm2 notebooks owner clean
+.PHONY: help setup light demo serve test test-core test-notebooks colab test-slow lint types style format benchmark seeds real production speed gpu results smollm2 notebooks owner clean
 
 help:  ## this list, with times on two cores
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -87,6 +87,11 @@ test-notebooks: $(VERSIONS:%=test-notebooks-%)  ## all notebooks at tiny size, o
 
 test-notebooks-%:
 	@scripts/notebooks.sh $*
+
+colab:  ## notebook 03 with Python 3.13 and the versions that Colab has, from its install cell on (15 min)
+	for python in python3.13 $$HOME/.pyenv/versions/3.13.*/bin/python; do \
+	  $$python -c "" 2>/dev/null && exec $$python scripts/colab.py; done; \
+	  echo "this needs Python 3.13" >&2; exit 2
 
 test-slow: setup  ## real training, and the package in a fresh environment (20 min)
 	$(RUN) -m pytest -q -m slow tests

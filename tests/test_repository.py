@@ -80,6 +80,20 @@ def test_one_command_writes_the_owner_into_every_address(tmp_path):
     assert citation["repository-code"] == f"https://github.com/{address}"
 
 
+def test_colab_opens_on_minutes_of_training_without_a_question():
+    """The first badge of README leads to a notebook that trains the embedded model, wherever it
+    runs; the notebook that needs a T4 shows nothing that was made without one.
+    """
+    badges = re.findall(r"/blob/main/(notebooks/\S+)\)", (ROOT / "README.md").read_text())
+    first, t4 = [nbformat.read(ROOT / name, as_version=4) for name in badges]
+    install, parameters = [cell.source for cell in first.cells if cell.cell_type == "code"][:2]
+    assert 'profile: str = "cpu"' in parameters and "accelerator" not in first.metadata
+    assert "USE_DRIVE = False" in install
+    assert install.index("if USE_DRIVE:") < install.index("drive.mount")
+    assert t4.metadata["colab"]["gpuType"] == "T4"
+    assert not [cell for cell in t4.cells if cell.get("outputs")]
+
+
 def finished_run(folder):
     """A run's folder with something in every file that is published, and in some that are not."""
     folder.mkdir(parents=True)
@@ -220,6 +234,8 @@ def test_notebooks_keep_to_the_form(name):
     prose = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     assert sum(len(text.split()) for text in prose) <= 600
     assert [cell for cell in code if "skip-execution" in cell.metadata.get("tags", ())] == [code[0]]
+    assert code[0].source.startswith("# @title ") and code[0].metadata["cellView"] == "form"
+    assert code[0].metadata["jupyter"] == {"source_hidden": True}  # folded, on Colab and elsewhere
     assert "parameters" in code[1].metadata.get("tags", ())
     assert "colab-badge" in notebook.cells[0].source and "Run time" in notebook.cells[0].source
     assert "widgets" not in notebook.metadata  # a widget without state shows an error
