@@ -108,7 +108,7 @@ def train_command(
     preset: Annotated[
         str,
         Option(
-            help="novice, expert, smollm2; for a T4 t4_starter, recommended, t4_qwen3, model_card. "
+            help="novice, expert, smollm2; for a T4 recommended, t4_qwen3, model_card. "
             "Without it recommended; without a GPU or a model, too, the embedded base by novice."
         ),
     ] = "",
