@@ -134,13 +134,10 @@ def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
     """An audit, one row per policy and task: the share of each verdict, and the mean number of
     questions per episode.
     """
-    rows = []
     audited = frame[frame["verdict"].notna()]  # an episode that failed was not audited
-    for (policy, task), part in audited.groupby(["policy", "task"], sort=False):
-        shares = {name: (part["verdict"] == name).mean() for name in VERDICTS}
-        row = {"policy": policy, "task": task, **shares, "questions": part["questions"].mean()}
-        rows.append(row)
-    return pd.DataFrame(rows)
+    shares = {name: audited["verdict"] == name for name in VERDICTS}
+    rows = audited[["policy", "task"]].assign(**shares, questions=audited["questions"])
+    return rows.groupby(["policy", "task"], sort=False, as_index=False).mean()
 
 
 # -- a model before and after training -------------------------------------------------------------
