@@ -37,9 +37,6 @@ def sweep(
     workers: Annotated[
         int | None, Option(min=1, help="Processes on this machine; by default one per core.")
     ] = None,
-    scheduler: Annotated[
-        str, Option(help="A Dask scheduler, tcp://host:8786, whose workers do it instead.")
-    ] = "",
     folder: Annotated[
         Path | None, Option(help="Where everything goes, by default runs/<the file's name>.")
     ] = None,
@@ -53,7 +50,7 @@ def sweep(
         for point in asked.points:
             typer.echo(f"{point.state():>11}  {point.name:40} {point.outcome().get('error', '')}")
         return
-    failures = run_points(asked.points, workers, scheduler)
+    failures = run_points(asked.points, workers)
     for point, error in failures.items():
         typer.secho(f"failed: {point.name}: {error}", fg="red", err=True)
         typer.echo(f"  its notebook: {point.executed}", err=True)
