@@ -42,7 +42,6 @@ ONLY_READ = (
     "openenv",
     "env",
     "server",
-    "dask",
     "claude",
     "harbor",
     "inspect",

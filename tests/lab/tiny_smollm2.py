@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from logtriage.play.tools import tool_schemas
-from triagelab.train.sft_tasks import trace_episode
+from triagelab.train.sft_tasks import novice_episode
 
 # What the real one has: a template without tools.
 CHAT = """{% for message in messages %}{{'<|im_start|>' + message['role'] + '
@@ -26,7 +26,7 @@ def byte_pairs():
     trainer = trainers.BpeTrainer(
         vocab_size=800, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
     )
-    texts = [json.dumps(trace_episode(0)), json.dumps(tool_schemas())]
+    texts = [json.dumps(novice_episode(0)), json.dumps(tool_schemas())]
     tokenizer.train_from_iterator(texts, trainer)
     made = json.loads(tokenizer.to_str())["model"]
     return sorted(made["vocab"], key=made["vocab"].get), [" ".join(one) for one in made["merges"]]

@@ -17,7 +17,6 @@ from logtriage.world.tasks import TASKS
 
 from ..real.cases import SOURCES, load_source
 from ..realistic.production_policies import RANKER
-from .gallery import gallery_text
 from .intervals import seed_scores, two_way_mean
 from .published import ROOT, TRACKS, played_in, read
 from .recorded_results import OURS
@@ -52,8 +51,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/real.md": {"real": real_incidents_table},
     "docs/production.md": {"policies": policies_table, "transfer": transfer_table},
 }
-GALLERY = "docs/GALLERY.md"
-# History, which stays as it was written, and the gallery, which is written whole.
+# History, which stays as it was written, and samples.
 NO_PAGES = ("LOG.md", "CHANGELOG.md", "GALLERY.md")
 # Every other file whose sentences may hold facts.
 PAGES = sorted(
@@ -162,8 +160,7 @@ def written(file: str, text: str) -> str:
 
 
 def write_pages() -> None:
-    """Write the tables and facts of all pages from `results/`, and the gallery."""
+    """Write the tables and facts of all pages from `results/`."""
     for file in PAGES:
         path = ROOT / file
         path.write_text(written(file, path.read_text()))
-    (ROOT / GALLERY).write_text(gallery_text())

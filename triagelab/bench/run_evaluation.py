@@ -61,11 +61,8 @@ def model_player(run: Path, weights: Path | None, name: str) -> Player:
 
 
 def before_and_after(run: Path) -> dict[str, Player]:
-    """The run's model before GRPO (`base`) and, once training has ended, after it (`trained`).
-    If there was a warm-up, `base` comes after it, so that the gain is GRPO's alone.
-    """
-    warm = run / "warm-up"
-    players = {"base": model_player(run, warm if warm.exists() else None, "base")}
+    """The run's model before GRPO (`base`) and, once training has ended, after it (`trained`)."""
+    players = {"base": model_player(run, None, "base")}
     if (run / "model").exists():
         players["trained"] = model_player(run, run / "model", "trained")
     return players
@@ -115,14 +112,12 @@ def evaluate_run(
     hours: float = math.inf,
 ) -> pd.DataFrame:
     """Play the run's model and scripts (`references`) on `episodes` held-out incidents of each
-    task, `batch` at once. The model plays as it was before training, after it if that has ended,
-    and before a warm-up if there was one (`start`). The models share the `hours`: none begins a
-    batch that would not end in its part. Returns the rows on the incidents that all have played.
+    task, `batch` at once. The model plays as it was before training and, if that has ended, after
+    it. The models share the `hours`: none begins a batch that would not end in its part. Returns
+    the rows on the incidents that all have played.
     """
     run, deadline = Path(run), time.perf_counter() + 3600 * hours
     players = [*before_and_after(run).values()]
-    if (run / "warm-up").exists():
-        players.append(model_player(run, None, "start"))
     players += map(scripted, references)
     path = run / "evaluation.parquet"
     return same_incidents(_results(path, players, [split], episodes, batch, None, deadline))

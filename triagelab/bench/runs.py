@@ -211,7 +211,9 @@ def start_run(settings: dict[str, Any], folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         record = {"settings": settings, **environment_record()}
         write_text(folder / "config.json", json.dumps(record, indent=1))
-    changed = differing(record_of(folder)["settings"], settings)
+    known = record_of(folder)["settings"]
+    # An older run may have settings that are gone.
+    changed = [name for name in differing(known, settings) if name in settings]
     if changed:
         raise ValueError(
             f"{folder} holds a run with other settings ({', '.join(changed)} differ); "

@@ -134,13 +134,10 @@ def audit_table(frame: pd.DataFrame) -> pd.DataFrame:
     """An audit, one row per policy and task: the share of each verdict, and the mean number of
     questions per episode.
     """
-    rows = []
     audited = frame[frame["verdict"].notna()]  # an episode that failed was not audited
-    for (policy, task), part in audited.groupby(["policy", "task"], sort=False):
-        shares = {name: (part["verdict"] == name).mean() for name in VERDICTS}
-        row = {"policy": policy, "task": task, **shares, "questions": part["questions"].mean()}
-        rows.append(row)
-    return pd.DataFrame(rows)
+    shares = {name: audited["verdict"] == name for name in VERDICTS}
+    rows = audited[["policy", "task"]].assign(**shares, questions=audited["questions"])
+    return rows.groupby(["policy", "task"], sort=False, as_index=False).mean()
 
 
 # -- a model before and after training -------------------------------------------------------------
@@ -152,7 +149,7 @@ def summarise(frames: Sequence[pd.DataFrame]) -> list[dict[str, Any]]:
     Returns:
         Task, benchmark, seeds and episodes (incidents of each); `base`, `trained` and `gain`, with
         intervals over seeds and incidents; `smallest_gain`, the smallest of any seed; the mean
-        scores of `start` (before a warm-up) and the `REFERENCES`, as far as every frame has them;
+        scores of the `REFERENCES`, as far as every frame has them;
         `share_of_belief` and `over_trace` (how much better than that script), if these are among
         them; and each stratum (see `bench.strata`), by group if it has groups.
 
@@ -160,8 +157,7 @@ def summarise(frames: Sequence[pd.DataFrame]) -> list[dict[str, Any]]:
         ValueError: when the frames do not hold the same incidents.
     """
     changes, rows = stratum_changes(frames), []
-    beside = ("start", *REFERENCES)
-    played = [name for name in beside if all((frame.policy == name).any() for frame in frames)]
+    played = [name for name in REFERENCES if all((frame.policy == name).any() for frame in frames)]
     for task, own in changes.groupby("task", sort=False):
         scores = {name: seed_scores(frames, task, name) for name in ("base", "trained", *played)}
         after = scores["trained"]

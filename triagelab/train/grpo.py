@@ -10,7 +10,6 @@ is a folder:
 | `metrics.jsonl` | what TRL logs and what the episodes scored, one line per step |
 | `episodes.jsonl` | one row per training episode: step, task, index, score and its parts |
 | `completions.jsonl` | one conversation per step, to read |
-| `warm-up/` | the adapter before GRPO, where there was a warm-up |
 | `checkpoint-*` | to resume from |
 | `model/` | the trained model; it exists once the run has ended, by its steps or its hours |
 
@@ -115,11 +114,8 @@ def _train_on(
     shutil.rmtree(folder / "model", ignore_errors=True)  # trained for fewer steps
 
     # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
-    from .supervised import warm_up
     from .trainer import MetricsLog
 
-    if config.warm_up and checkpoint is None:
-        warm_up(model, tokenizer, config, folder)
     metrics = MetricsLog(folder, config.steps, progress, until, deadline)
     trainer = _make_trainer(config, folder, model, tokenizer, open_episode, metrics, track)
     if progress:

@@ -24,39 +24,33 @@ from ..bench.strata import describe_falls, stratum_changes
 from ..language_models.loading import WHOLE, base_of, is_adapter, resolve_model, weights_digest
 from ..language_models.smollm2 import SMOLLM2
 
-# Copied from `model/`; its other files say where it was trained, or are TRL's.
-MODEL = (
-    *("*.safetensors", "*.safetensors.index.json", "config.json", "generation_config.json"),
-    "adapter_config.json",
-)
-TOKENIZER = (
-    "token*.json",
-    "added_tokens.json",
-    "special_tokens_map.json",
-    "vocab.json",
-    "merges.txt",
-    "*.jinja",
-)
+# Not copied from `model/`: these say where it was trained, or are TRL's and PEFT's own.
+LEFT_OUT = ("*.bin", "*.md")
 FROM_RUN = ("metrics.jsonl", "evaluation.parquet", "*.png")
 # Deleted from an earlier upload: an adapter beside whole weights would be loaded with them.
 REPLACED = ["*.safetensors", "adapter_config.json", "config.json", "*.parquet"]
 # What a hub has of a model in a package, whose own weights are rounded to 4 bit.
 ORIGINALS = {SMOLLM2: "HuggingFaceTB/SmolLM2-135M-Instruct"}
-RESEARCH = "Qwen/Qwen2.5-3B-Instruct"  # for research only; a copy needs this notice
+RESEARCH = "Qwen/Qwen2.5-3B-Instruct"  # for research only; what is made of it says so
 NOTICE = (
     "Improved using Qwen. Qwen is licensed under the Qwen RESEARCH LICENSE AGREEMENT, Copyright (c)"
-    " Alibaba Cloud. All Rights Reserved.\n"
+    " Alibaba Cloud. All Rights Reserved."
 )
+NO_BASE = "an adapter of weights that no hub has could be loaded by nobody; name a base of a hub"
 
 
-def check_upload(name: str) -> None:
-    """Raise `ValueError` if nothing can be published as `name`: better now than after hours."""
+def check_upload(name: str, adapted: str = "") -> None:
+    """Raise `ValueError` if nothing can be published as `name`, or no adapter of the model
+    `adapted`: better now than after hours.
+    """
     _check_name(name)
     if get_token() is None:
         raise ValueError(
             "the Hub needs a token that may write, and none was found; run `hf auth login`, or set"
             " HF_TOKEN"
         )
+    if adapted and not _hub_base(adapted):
+        raise ValueError(NO_BASE)
 
 
 def _check_name(name: str) -> None:
@@ -65,17 +59,15 @@ def _check_name(name: str) -> None:
         raise ValueError(f"{name!r:.120} lacks its owner; write owner/name, as you/logtriage-agent")
 
 
-def publish_model(
-    run: Path, name: str, private: bool = False, merged: bool = False, dry_run: bool = False
-) -> str:
+def publish_model(run: Path, name: str, private: bool = False, dry_run: bool = False) -> str:
     """Publish a finished run as the model `name`, and return its address; with `dry_run`, only
     write the folder, and return that. An existing repository stays as private as it is.
     `ValueError` as in `write_model`, or without a login; `ConnectionError` if the Hub refuses it.
     """
     if dry_run:
-        return str(write_model(run, name, merged))
+        return str(write_model(run, name))
     check_upload(name)
-    folder, api = write_model(run, name, merged), HfApi()
+    folder, api = write_model(run, name), HfApi()
     try:
         address = api.create_repo(name, private=private, exist_ok=True)
         api.upload_folder(repo_id=name, folder_path=folder, delete_patterns=REPLACED)
@@ -87,47 +79,36 @@ def publish_model(
     return str(address)
 
 
-def write_model(run: Path, name: str, merged: bool = False) -> Path:
+def write_model(run: Path, name: str) -> Path:
     """Write the folder `hub` in the run's folder, the contents of the repository `name`
-    (`owner/name`), and return it. With `merged`, an adapter is merged into its base in 16 bit.
-    `ValueError` if `name` is invalid, the run is unfinished or of `production`, `hub` holds
-    something else, nobody else could load the adapter, or the results are of other weights.
+    (`owner/name`), and return it. `ValueError` if `name` is invalid, the run is unfinished or of
+    `production`, `hub` holds something else, nobody else could load the adapter, or the results are
+    of other weights.
     """
     _check_name(name)
     model, folder = run / "model", run / "hub"
     if not model.is_dir() or not (run / "config.json").exists():
         raise ValueError(f"{run} is no finished run, with config.json and model/; train it first")
     run_evaluation.refuse_production(run)
-    base, adapter = _base_of(run), is_adapter(model)
-    if merged and not adapter:
-        raise ValueError(f"{run} has no adapter: all weights were trained; leave out --merged")
-    if adapter and not base and not merged:
-        raise ValueError(f"{run} is an adapter of weights that no hub has; publish it --merged")
+    base, adapter = _hub_base(settings_of(run)["model"]), is_adapter(model)
+    if adapter and not base:
+        raise ValueError(NO_BASE)
     if folder.exists() and any(folder.iterdir()) and not (folder / "run.json").exists():
         raise ValueError(f"{folder} holds something else; move it away")
     results = _results(run)
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    shutil.copytree(model, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    for path in (path for pattern in FROM_RUN for path in run.glob(pattern)):
+        shutil.copyfile(path, folder / path.name)
     record = record_of(run)
     if "weights" in record["settings"]:  # a base in a folder, known by its weights
         record["settings"]["model"] = Path(record["settings"]["model"]).name
     (folder / "run.json").write_text(json.dumps(record, indent=1) + "\n")
-    copied = [(model, TOKENIZER), (run, FROM_RUN)]
-    if merged:
-        _merge(settings_of(run), base, model, folder)
-    else:
-        copied.append((model, MODEL))
-    for source, patterns in copied:
-        for path in (path for pattern in patterns for path in source.glob(pattern)):
-            shutil.copyfile(path, folder / path.name)
-    if base == RESEARCH:
-        (folder / "NOTICE").write_text(NOTICE)
     card = read_template(__package__, "model_card.md").render(
         name=name,
         base=base,
-        kind="adapter" if adapter and not merged else "finetune",
-        research=NOTICE if base == RESEARCH else "",
-        merged=merged,
+        adapter=adapter,
+        notice=NOTICE if base == RESEARCH else "",
         record=record,
         settings=record["settings"],
         last=last_step(run),
@@ -141,30 +122,16 @@ def write_model(run: Path, name: str, merged: bool = False) -> Path:
     return folder
 
 
-def _base_of(run: Path) -> str:
-    """The name of the base on a hub; empty for one in a folder. One that was quantised stands for
-    the whole one.
+def _hub_base(model: str) -> str:
+    """The name on a hub of a run's base, or of the adapter's that it trained further; empty for one
+    in a folder. One that was quantised stands for the whole one.
     """
-    settings = settings_of(run)
-    model = settings["model"]
-    if is_adapter(model):  # trained further
+    if is_adapter(model):
         model, _ = base_of(model)
-    elif "weights" in settings and model not in ORIGINALS:
+    if model not in ORIGINALS and Path(resolve_model(model)).is_dir():
         return ""
     base = ORIGINALS.get(model, model)
     return WHOLE.get(base.lower(), base)
-
-
-def _merge(settings: dict[str, Any], base: str, adapter: Path, folder: Path) -> None:
-    """Write the base with the adapter merged into it."""
-    import torch
-    from peft import PeftModel
-    from transformers import AutoModelForCausalLM
-
-    # Not bfloat16, in which small changes of a weight are rounded away.
-    source = resolve_model(base_of(adapter)[0]) if "weights" in settings else base
-    whole = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float16)
-    PeftModel.from_pretrained(whole, str(adapter)).merge_and_unload().save_pretrained(folder)
 
 
 def _results(run: Path) -> dict[str, Any]:

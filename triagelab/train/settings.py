@@ -55,7 +55,6 @@ class TrainingConfig:
     shares: dict[str, NotNegative] = dataclasses.field(default_factory=SHARES.copy)
     # Each incident's task is drawn by these shares, or tasks come in turn, in equal shares.
     deal: Literal["drawn", "in_turn"] = "drawn"
-    warm_up: Natural = 0  # episodes of `trace` that an adapter imitates before GRPO
     # Vary the call graph, wording or both of three in five incidents (see `sft_tasks.open_varied`).
     varied: bool = False
     save_every: Count = 40  # steps between checkpoints
@@ -106,10 +105,10 @@ class TrainingConfig:
         if PRODUCTION not in self.shares:
             for task in self.shares:
                 check_task(task)
-        elif len(self.shares) > 1 or self.varied or self.credit == "part" or self.warm_up:
+        elif len(self.shares) > 1 or self.varied or self.credit == "part":
             raise ValueError(
                 f"{PRODUCTION} is scored by the root cause alone, on call graphs of its own; leave "
-                "out other tasks, and choose varied=false, credit=episode and warm_up=0"
+                "out other tasks, and choose varied=false and credit=episode"
             )
         if not sum(self.shares.values()):
             raise ValueError(f"shares must not all be 0, got {self.shares}")
@@ -125,8 +124,6 @@ class TrainingConfig:
             raise ValueError(
                 "lora_rank 0 trains all weights, which 4 bit and Unsloth freeze; choose another"
             )
-        if not self.lora_rank and self.warm_up:
-            raise ValueError("a warm-up trains an adapter; choose a lora_rank > 0")
 
 
 def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
@@ -213,14 +210,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "keep_checkpoints": 2,
     },
     "recommended": _T4,
-    # A small model hardly calls tools by itself, so it imitates `trace` before GRPO.
-    "t4_starter": {
-        **_T4,
-        "model": "Qwen/Qwen2.5-0.5B-Instruct",
-        "load_in_4bit": False,
-        "warm_up": 200,
-        "steps": 20,
-    },
     # Apache-2.0, and it never thinks. Its keys and values take four times the 3B's memory, so half
     # as many episodes are played at once.
     "t4_qwen3": {

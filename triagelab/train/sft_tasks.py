@@ -22,7 +22,7 @@ from logtriage.play.observation import Observation, call_graph_line, render
 from logtriage.play.renaming import renamed_graph, whole_names
 from logtriage.play.tools import ToolSession
 from logtriage.policies.novice import NovicePolicy
-from logtriage.policies.scripted import REAL_SLOWDOWN, ReadingPolicy, TracePolicy
+from logtriage.policies.scripted import REAL_SLOWDOWN, ReadingPolicy
 from logtriage.world.call_graph import CallGraph
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import Task, check_task
@@ -335,13 +335,6 @@ def expert_episode(index: int) -> list[Message]:
     task = draw_task(Random(f"expert/{index}"), EPISODE_SHARES)
     episode = open_varied(task, "train", EXPERT_INDEX + index)
     return transcript(BeliefPolicy(), NoisySession(episode))
-
-
-def trace_episode(index: int) -> list[Message]:
-    """An episode of `trace`, with real names: what a large model imitates before GRPO."""
-    task = draw_task(Random(f"trace/{index}"), EPISODE_SHARES)
-    episode = Episode.open(task, "train", EXPERT_INDEX + index)
-    return transcript(TracePolicy(), ToolSession(episode))
 
 
 def transcript(policy: ReadingPolicy | BeliefPolicy, session: ToolSession) -> list[Message]:

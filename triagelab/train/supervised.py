@@ -1,13 +1,7 @@
-"""Supervised training on conversations: of the embedded base model, and of an adapter before GRPO.
-
-A large model that hardly calls tools earns nothing that GRPO could learn from. In a warm-up its
-adapter imitates a script on incidents of `train`, in the model's own chat template. It learns
-how to call tools, but also what to look for: such a run is SFT, then RL; its results must say so.
-"""
+"""Supervised training of the embedded base model, and conversations in tokens for any model."""
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -15,10 +9,6 @@ from unittest.mock import patch
 from tqdm import tqdm
 
 from logtriage.play.conversation import Message
-from logtriage.play.tools import tool_schemas
-
-from .settings import TrainingConfig
-from .sft_tasks import trace_episode
 
 
 class Example(NamedTuple):
@@ -29,8 +19,6 @@ class Example(NamedTuple):
     targets: list[tuple[int, int, float]] | None = None
 
 
-WARM_UP_RATE = 2e-4  # peak learning rate, the standard one for adapters of this rank
-WARM_UP_BATCH = 8  # conversations per update, read one by one: their logits take much memory
 BATCH = 8  # conversations per update of the embedded model
 # The model also predicts some tokens that the assistant did not write: this share, drawn at random,
 # each with this weight. A token that it wrote weighs 1.
@@ -156,49 +144,3 @@ def train_on(
         if step % 20 == 0:
             log.append({"phase": label, "step": step, "loss": loss.item()})
     model.eval()
-
-
-def warm_up(model: Any, tokenizer: Any, config: TrainingConfig, folder: Path) -> None:
-    """Train a model's adapter on `config.warm_up` episodes of `trace`, and save it in
-    `<folder>/warm-up`; if one is there already, load it. Works on Unsloth's models, too.
-    """
-    from peft import set_peft_model_state_dict
-    from peft.utils import load_peft_weights
-    from torch import tensor
-    from transformers import Trainer, TrainingArguments
-
-    from .trainer import precision
-
-    saved = folder / "warm-up"
-    if saved.exists():
-        set_peft_model_state_dict(model, load_peft_weights(str(saved)))
-        return
-    schemas = tool_schemas()
-    rows = []
-    for messages in map(trace_episode, range(config.warm_up)):
-        ids, own, _ = encode(tokenizer, messages, schemas)
-        labels = [token if wrote else -100 for token, wrote in zip(ids, own, strict=True)]
-        rows.append({"input_ids": ids, "labels": labels})
-
-    def collated(batch: list[dict[str, list[int]]]) -> dict[str, Any]:
-        return {name: tensor([row[name] for row in batch]) for name in batch[0]}
-
-    arguments = TrainingArguments(
-        output_dir=str(folder),
-        seed=config.seed,
-        num_train_epochs=1,
-        per_device_train_batch_size=1,
-        gradient_accumulation_steps=WARM_UP_BATCH,
-        learning_rate=WARM_UP_RATE,
-        optim="adamw_torch",
-        save_strategy="no",
-        logging_steps=5,
-        report_to=[],
-        disable_tqdm=True,
-        remove_unused_columns=False,
-        **precision(config),
-    )
-    Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collated).train()
-    # Renamed when whole, as a run's model is.
-    model.save_pretrained(str(saved.with_suffix(".partial")))
-    saved.with_suffix(".partial").rename(saved)

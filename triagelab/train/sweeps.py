@@ -217,16 +217,10 @@ def _kernel_manager(sockets: str) -> type:
     return PointKernel
 
 
-def run_points(
-    points: Sequence[Point], workers: int | None = None, scheduler: str = ""
-) -> dict[Point, str]:
-    """Execute every point that is not finished; return those that failed twice, with their last
-    errors. Dask gives the point of a lost worker to another one. `ValueError` when no scheduler
-    answers, or when it is lost for good.
-
-    Args:
-        workers: processes on this machine, which share its cores; None for one per core.
-        scheduler: a Dask scheduler (`tcp://...`) whose workers do it instead; they may come and go.
+def run_points(points: Sequence[Point], workers: int | None = None) -> dict[Point, str]:
+    """Execute every point that is not finished by `workers` processes, which share this machine's
+    cores (None: one per core). Return those that failed twice, with their last errors. Dask gives
+    the point of a lost worker to another one.
     """
     from distributed import as_completed
     from tqdm import tqdm
@@ -236,36 +230,24 @@ def run_points(
     failures: dict[Point, str] = {}
     if not left:
         return failures
-    with _client(workers, scheduler) as client:
+    with _cluster(workers) as client:
         asked = {client.submit(execute, point, pure=False, retries=1): point for point in left}
         done = len(points) - len(left)
         bar = tqdm(as_completed(asked), total=len(points), initial=done, unit="point")
         for future in bar:
-            point = asked[future]
-            if future.status == "cancelled":
-                raise ValueError("the scheduler was lost; repeat the command to continue")
             if future.status == "error":
+                point = asked[future]
                 failures[point] = str(future.exception())
                 bar.write(f"FAILED {point.name}: {failures[point]}")
     return failures
 
 
-def _client(workers: int | None, scheduler: str) -> Client:
-    """A client of the scheduler, or of a cluster on this machine that ends with it."""
+def _cluster(workers: int | None) -> Client:
+    """A client of a cluster on this machine, which ends with it."""
     import dask
     from dask.system import CPU_COUNT  # those that this process may use
     from distributed import Client
 
-    if scheduler and workers:
-        raise ValueError("--workers are processes here, --scheduler has its own; give one of them")
-    if scheduler:
-        try:
-            return Client(scheduler, timeout=10)
-        except (OSError, ValueError) as error:
-            raise ValueError(
-                f"no Dask scheduler answers at {scheduler}; start one (`dask scheduler`), or "
-                "leave out --scheduler"
-            ) from error
     count = workers or CPU_COUNT
     # Dask has workers return memory at once, with which a kernel takes twice as long to train.
     with dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}):

@@ -37,9 +37,6 @@ def sweep(
     workers: Annotated[
         int | None, Option(min=1, help="Processes on this machine; by default one per core.")
     ] = None,
-    scheduler: Annotated[
-        str, Option(help="A Dask scheduler, tcp://host:8786, whose workers do it instead.")
-    ] = "",
     folder: Annotated[
         Path | None, Option(help="Where everything goes, by default runs/<the file's name>.")
     ] = None,
@@ -53,7 +50,7 @@ def sweep(
         for point in asked.points:
             typer.echo(f"{point.state():>11}  {point.name:40} {point.outcome().get('error', '')}")
         return
-    failures = run_points(asked.points, workers, scheduler)
+    failures = run_points(asked.points, workers)
     for point, error in failures.items():
         typer.secho(f"failed: {point.name}: {error}", fg="red", err=True)
         typer.echo(f"  its notebook: {point.executed}", err=True)
@@ -108,7 +105,7 @@ def train_command(
     preset: Annotated[
         str,
         Option(
-            help="novice, expert, smollm2; for a T4 t4_starter, recommended, t4_qwen3, model_card. "
+            help="novice, expert, smollm2; for a T4 recommended, t4_qwen3, model_card. "
             "Without it recommended; without a GPU or a model, too, the embedded base by novice."
         ),
     ] = "",
@@ -143,7 +140,6 @@ def train_command(
     Metrics and checkpoints go to FOLDER. The same command again continues an interrupted run.
     """
     from ..bench.runs import find_gpu, last_step
-    from ..language_models.loading import resolve_model
     from .grpo import on_this_machine, train
     from .publication import check_upload, publish_model
     from .settings import config_from_cli
@@ -163,7 +159,8 @@ def train_command(
     config, warning = on_this_machine(config)
     run = folder or Path("runs") / preset / f"seed-{config.seed}"
     if push_to_hub:
-        check_upload(push_to_hub)  # better now than after hours
+        # better now than after hours
+        check_upload(push_to_hub, config.model if config.lora_rank else "")
     with ExitStack() as stack:
         # `obj` connects to a server; nothing in this module knows how (see `__main__`).
         open_episode = stack.enter_context(context.obj(env_url)).open if env_url else None
@@ -178,9 +175,7 @@ def train_command(
         typer.echo(f"its hours ended it after {reached} of {config.steps} steps; repeat to go on")
     typer.echo(f"trained model in {made}")
     if push_to_hub:
-        # no hub has a base in a folder
-        merged = bool(config.lora_rank) and Path(resolve_model(config.model)).is_dir()
-        typer.echo(f"published at {publish_model(run, push_to_hub, merged=merged)}")
+        typer.echo(f"published at {publish_model(run, push_to_hub)}")
 
 
 def _setting(words: str) -> tuple[str, Any]:
@@ -198,11 +193,10 @@ def publish_model_command(
     run: Annotated[Path, Argument(help="Folder of a finished run.")],
     name: Annotated[str, Argument(help="Of the model on the Hugging Face Hub, owner/name.")],
     private: Annotated[bool, Option(help="Only its owner sees it.")] = False,
-    merged: Annotated[bool, Option(help="Merge the adapter into its base (16 bit).")] = False,
     dry_run: Annotated[bool, Option(help="Only write the folder, to look at.")] = False,
 ) -> None:
     """Publish a finished run on the Hub: its model, a card from its results, and its figures."""
     from .publication import publish_model
 
-    where = publish_model(run, name, private, merged, dry_run)
+    where = publish_model(run, name, private, dry_run)
     typer.echo(f"{'written to' if dry_run else 'published at'} {where}")

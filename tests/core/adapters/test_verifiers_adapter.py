@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from helpers import needs
-from scripted_turns import WRONG, as_played_by, conversed, does, message_of, opening
+from scripted_turns import WRONG, as_played_by, conversed, does, opening
 from talking_server import said, talking
 
 import logtriage
@@ -100,73 +100,6 @@ def test_a_limit_of_turns_scores_what_was_done(endpoint, tmp_path):
     (trace,) = evaluate(url, tmp_path, limit, tasks=["single_crash"], episodes=1).values()
     expected = conversed([*done, said()], "single_crash", 0).episode.score.total
     assert trace.stop_condition == "max_turns" and trace.reward == expected > 0.0
-
-
-@pytest.fixture
-def without_uv(monkeypatch):
-    """Have the programs of verifiers' own harnesses run here; uv would fetch what they need."""
-    from verifiers.v1.runtimes.base import Runtime
-
-    async def prepare(self, script, env=None, *, activate=True):
-        path = f"{self.scripts_dir}/program.py"
-        await self.write(path, script.encode())
-        return [sys.executable, path]
-
-    monkeypatch.setattr(Runtime, "prepare_uv_script", prepare)
-
-
-@pytest.mark.slow
-def test_another_harness_plays_by_the_served_tools(endpoint, tmp_path, without_uv):
-    url, scripts, requests = endpoint
-    played = {}
-    for index, seed in enumerate((1, 2)):
-        episode, script = as_played_by("novice", "cascading_failure", index, seed)
-        if index:  # walks away
-            script = script[:2]
-            episode = conversed([*script, said()], "cascading_failure", index).episode
-        script.append(said(content="Done."))
-        for message in map(message_of, script):
-            for made in message["tool_calls"] or ():
-                made["function"]["name"] = f"logtriage_{made['function']['name']}"
-        scripts[opening("cascading_failure", index)] = script
-        played[f"cascading_failure/{SPLIT}/{index}"] = episode.score
-    options = {"tasks": ["cascading_failure"], "episodes": 2}
-    traces = evaluate(url, tmp_path, {"harness": {"id": "null"}}, **options)
-    assert {name: trace.info["score"] for name, trace in traces.items()} == {
-        name: score._asdict() for name, score in played.items()
-    }
-    assert [trace.reward for trace in traces.values()] == [played[name].total for name in traces]
-    assert {trace.stop_condition for trace in traces.values()} == {"closed", "agent_completed"}
-    assert {len(request["tools"]) for request in requests} == {7}
-
-
-def test_calls_at_once_all_count():
-    from mcp.server.fastmcp import FastMCP
-    from verifiers.v1 import SharedToolsetConfig
-
-    from logtriage.adapters.verifiers import TriageState, TriageToolset
-
-    class Far(TriageToolset):
-        """Its state is a message away."""
-
-        kept = TriageState(incident=("single_crash", SPLIT, 0))
-
-        async def _pull_state(self):
-            await asyncio.sleep(0.01)
-            return self.kept.model_copy()
-
-        async def _push_state(self, before):
-            await asyncio.sleep(0.01)
-            Far.kept = self.state
-
-    async def call():
-        mcp = FastMCP()
-        Far(SharedToolsetConfig()).register(mcp)
-        asked = {"service": "all"}
-        await asyncio.gather(*(mcp.call_tool("request_more_logs", asked) for _ in range(3)))
-
-    asyncio.run(call())
-    assert Far.kept.replay().episode.record.steps == 3
 
 
 def test_its_own_validation_passes(tmp_path):

@@ -29,7 +29,7 @@ from triagelab.language_models.loading import (
     weights_digest,
     with_tool_calls,
 )
-from triagelab.train.sft_tasks import trace_episode
+from triagelab.train.sft_tasks import novice_episode
 
 WHOLE, IN_4_BIT = "Qwen/Qwen2.5-3B-Instruct", "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit"
 
@@ -152,7 +152,7 @@ def test_qwen3_instruct_reads_the_same_text(tokenizers):
     texts = []
     for template in (qwen2_5_chat_template, qwen3_instruct_2507_chat_template):
         tokenizers[1].chat_template = template
-        texts.append(rendered(tokenizers[1], trace_episode(3), tool_schemas()))
+        texts.append(rendered(tokenizers[1], novice_episode(3), tool_schemas()))
     assert texts[0] == texts[1]
 
 

@@ -21,6 +21,8 @@ WORDS = (
 
 def test_the_cards_command_runs_as_written(tiny_base, url, fake_hub, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    # Only an adapter of a model that a hub has can be published.
+    monkeypatch.setitem(publication.ORIGINALS, str(tiny_base.resolve()), "you/tiny")
     words = WORDS.format(model=tiny_base, url=url).split()
     monkeypatch.setattr(sys, "argv", ["logtriage.train", *words])
     with pytest.raises(SystemExit) as ended:
@@ -37,7 +39,7 @@ def test_the_cards_command_runs_as_written(tiny_base, url, fake_hub, tmp_path, m
     assert Counter(row["task"] for row in rows) == dict.fromkeys(TASKS, 30)
     assert max(row["step"] for row in rows) <= 10
     published = {path.name for path in (fake_hub.root / "you" / "logtriage-agent").iterdir()}
-    assert {"README.md", "run.json", "model.safetensors"} <= published  # with its base, merged
+    assert {"README.md", "run.json", "adapter_model.safetensors"} <= published
     assert "published at https://huggingface.co/you/logtriage-agent" in said.out
 
 
@@ -46,11 +48,14 @@ def test_without_a_token_nothing_is_trained(tiny_base, tmp_path, monkeypatch):
     folder = tmp_path / "run"
     said = refusal("train", folder, "--model", tiny_base, "--push-to-hub", "you/agent")
     assert "needs a token" in said and not folder.exists()
+    monkeypatch.setattr(publication, "get_token", lambda: "a token")
+    said = refusal("train", folder, "--model", tiny_base, "--push-to-hub", "you/agent")
+    assert "that no hub has" in said and not folder.exists()  # the preset trains an adapter
     # an option of the command line, not a setting that it does not have
     said = refusal("train", folder, "--model", tiny_base, "--set", "lora_rank=0")
     assert "lora_rank 0 trains all weights" in said and "loader" not in said
-    said = refusal("train", folder, "--model", tiny_base, "--set", "warm_up=trace")
-    assert "warm_up: Input should be a valid integer" in said
+    said = refusal("train", folder, "--model", tiny_base, "--set", "warmup=long")
+    assert "warmup: Input should be a valid integer" in said
 
 
 def test_the_module_names_itself_once(monkeypatch, capsys):

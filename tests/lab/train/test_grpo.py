@@ -24,17 +24,9 @@ from logtriage.adapters import remote
 from logtriage.adapters.remote import Server
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST
-from triagelab.bench.registry import in_memory
-from triagelab.bench.run_evaluation import (
-    before_and_after,
-    compare_transcripts,
-    evaluate_checkpoints,
-    evaluate_run,
-)
+from triagelab.bench.run_evaluation import compare_transcripts, evaluate_checkpoints, evaluate_run
 from triagelab.bench.runs import Gpu, last_checkpoint, locked, settings_of
-from triagelab.bench.score_tables import summarise
-from triagelab.language_models.language_models import RUN_TURN_TOKENS
-from triagelab.language_models.loading import load_language_model, weights_digest
+from triagelab.language_models.loading import weights_digest
 from triagelab.train import grpo
 from triagelab.train.base_model import build_base
 from triagelab.train.grpo import check_route, on_this_machine, train
@@ -112,6 +104,7 @@ def test_a_finished_run_is_left_alone_and_another_one_is_refused(run, tiny_base,
     shutil.copytree(run, moved, ignore=shutil.ignore_patterns("checkpoint-*"))
     record = json.loads((moved / "config.json").read_text())
     record["settings"]["model"] = os.path.relpath(base, moved)
+    record["settings"]["warm_up"] = 0  # a setting that is gone
     (moved / "config.json").write_text(json.dumps(record))
     assert train(tiny(base), moved, progress=False) == moved / "model"
     assert (moved / "metrics.jsonl").read_bytes() == (run / "metrics.jsonl").read_bytes()
@@ -242,30 +235,6 @@ def test_what_a_gpu_cannot_train_is_refused(monkeypatch):
     elsewhere, warning = on_this_machine(card)
     assert (elsewhere.loader, elsewhere.load_in_4bit) == ("transformers", False)
     assert "no NVIDIA GPU here" in warning
-
-
-def test_a_warm_up_teaches_the_adapter_before_reward(tiny_base, tmp_path):
-    changes = {"lora_rank": 4, "steps": 1, "loop": "trl", "credit": "episode", "constrained": False}
-    config = tiny(tiny_base, warm_up=8, **changes)
-    run, again = tmp_path / "run", tmp_path / "again"
-    model = train(config, run, progress=False)
-    loaded, _ = load_language_model(tiny_base, adapter=model)
-    assert any("lora" in name for name, _ in loaded.named_parameters())
-    warmed = load_file(run / "warm-up" / "adapter_model.safetensors")
-    assert any(weight.any() for name, weight in warmed.items() if "lora_B" in name)  # 0 before
-    # The gain is GRPO's alone: it is measured from the model after the warm-up.
-    base = before_and_after(run)["base"]
-    assert base.settings["adapter"] == weights_digest(run / "warm-up")
-    # What imitation added is told apart.
-    frame = evaluate_run(run, 2, references=())
-    start = in_memory(str(tiny_base), turn_tokens=RUN_TURN_TOKENS)
-    assert set(frame["policy"]) == {"base", "trained", "start"}
-    assert set(frame[frame["policy"] == "start"]["key"]) == {start.key}
-    assert "start" in summarise([frame])[0]
-    # An interrupted run takes the adapter that is there, and so starts from the same.
-    shutil.copytree(run / "warm-up", again / "warm-up")
-    train(config, again, progress=False)
-    assert (again / "episodes.jsonl").read_bytes() == (run / "episodes.jsonl").read_bytes()
 
 
 def test_a_run_whose_gradients_are_never_finite_ends_and_says_so(tiny_base, tmp_path, monkeypatch):

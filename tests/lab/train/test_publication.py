@@ -109,16 +109,10 @@ def test_what_got_worse_is_reported_and_results_of_other_weights_are_refused(run
         write_model(run, NAME)
 
 
-def test_an_adapter_of_a_base_here_is_merged_or_refused(adapter, tiny_base):
-    with pytest.raises(ValueError, match=r"that no hub has; publish it --merged"):
+def test_an_adapter_of_a_base_that_no_hub_has_is_refused(adapter):
+    with pytest.raises(ValueError, match="weights that no hub has"):
         write_model(adapter, NAME)
-    folder = write_model(adapter, NAME, merged=True)
-    assert not list(folder.glob("adapter*"))
-    merged, tokenizer = load_language_model(folder)
-    put_on, _ = load_language_model(tiny_base, adapter=adapter / "model")
-    ids = tokenizer("api-gateway 10%", return_tensors="pt")["input_ids"]
-    difference = merged.float()(ids).logits - put_on.float()(ids).logits
-    assert difference.abs().max() < 0.05  # of 16 bit
+    assert not (adapter / "hub").exists()
 
 
 def test_an_adapter_of_the_hub_names_the_whole_base(adapter):
@@ -136,7 +130,7 @@ def test_an_adapter_of_the_hub_names_the_whole_base(adapter):
         assert metadata["library_name"] == "peft"
         # What Qwen's research licence asks of whoever passes its models on.
         card = (folder / "README.md").read_text()
-        assert ("Improved using Qwen." in card) == (base == qwen) == (folder / "NOTICE").exists()
+        assert ("Improved using Qwen." in card) == (base == qwen)
         assert (folder / "adapter_config.json").exists() and not list(folder.glob("model*"))
 
 
@@ -155,8 +149,6 @@ def test_the_snippet_of_the_card_runs(run):
 
 def test_mistakes_are_answered_before_anything_is_written(run, tmp_path):
     assert "lacks its owner" in refusal("publish-model", run, "demo", "--dry-run")
-    answer = refusal("publish-model", run, NAME, "--dry-run", "--merged")
-    assert "has no adapter: all weights were trained" in answer
     with pytest.raises(ValueError, match="is no finished run"):
         write_model(tmp_path, NAME)
     assert not (run / "hub").exists()
@@ -171,7 +163,7 @@ def test_publishing_needs_a_token_and_an_owner(run, fake_hub, monkeypatch):
     assert publish_model(run, NAME, private=True) == f"https://huggingface.co/{NAME}"
     there = {path.name for path in (fake_hub.root / NAME).iterdir()}
     assert there == {path.name for path in (run / "hub").iterdir()} and NAME in fake_hub.private
-    # An adapter that stays beside merged weights would be loaded with them.
+    # An adapter that stays beside whole weights would be loaded with them.
     (fake_hub.root / NAME / "adapter_model.safetensors").write_text("of an earlier upload")
     (fake_hub.root / NAME / "LICENSE").write_text("put there by hand")
     publish_model(run, NAME)

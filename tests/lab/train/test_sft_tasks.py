@@ -59,7 +59,6 @@ def test_neither_task_nor_novice_ever_sees_the_answer(monkeypatch):
     for index in range(60):
         sft_tasks.sft_task(index)
         sft_tasks.novice_episode(index)
-        sft_tasks.trace_episode(index)
     for index in range(4):
         sft_tasks.expert_episode(index)
 
@@ -76,7 +75,6 @@ def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
     for index in range(40):
         sft_tasks.sft_task(index)
         sft_tasks.novice_episode(index)
-        sft_tasks.trace_episode(index)
     sft_tasks.expert_episode(0)
     assert {split for split, _ in drawn} == {"train"}
     assert min(index for _, index in drawn) >= sft_tasks.SFT_TASK_INDEX
