@@ -41,9 +41,9 @@ def main() -> None:
     shutil.rmtree(WORK, ignore_errors=True)
     run(sys.executable, "-m", "venv", WORK / "venv")
     # Of whatever else we need, and the cell does not bring, Colab has some version.
-    own, others = [{pin.split("==")[0] for pin in pins} for pins in (COLABS_OWN, COLABS)]
+    own, pinned = [{pin.split("==")[0] for pin in pins} for pins in (COLABS_OWN, COLABS)]
     names = re.findall(r"^\w+", (ROOT / "requirements.txt").read_text(), re.M)
-    others = [name for name in names if name not in own | others and f'"{name}' not in cell]
+    others = [name for name in names if name not in own | pinned and f'"{name}' not in cell]
     run("pip", "install", "-q", *COLABS_OWN, *COLABS, *others)
     before = run("pip", "freeze").splitlines()
     cell = re.sub('REPOSITORY = ".*?"', f'REPOSITORY = "file://{ROOT}"', cell)
