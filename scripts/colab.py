@@ -44,7 +44,7 @@ def main() -> None:
     own, pinned = [{pin.split("==")[0] for pin in pins} for pins in (COLABS_OWN, COLABS)]
     names = re.findall(r"^\w+", (ROOT / "requirements.txt").read_text(), re.M)
     others = [name for name in names if name not in own | pinned and f'"{name}' not in cell]
-    run("pip", "install", "-q", *COLABS_OWN, *COLABS, *others)
+    run("pip", "install", "-q", "--no-compile", *COLABS_OWN, *COLABS, *others)
     before = run("pip", "freeze").splitlines()
     cell = re.sub('REPOSITORY = ".*?"', f'REPOSITORY = "file://{ROOT}"', cell)
     (WORK / "cell.ipy").write_text(cell.replace("/content/", f"{WORK}/"))
