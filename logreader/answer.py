@@ -26,7 +26,6 @@ from .suspects import (
     Trouble,
     accusers,
     chain_to,
-    changes,
     confidence,
     confidence_without_before,
     cut_off,
@@ -314,11 +313,6 @@ def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
     told = shown.cause or any(trouble.happened for trouble in shown.troubles)
     if not (complaining or told):
         against.append("nobody complains of it, and no line tells a cause")
-    against += [
-        f"{service} changed shortly before: {visible(line, 60)}"
-        for service, line in changes(log.tally, findings.window).items()
-        if service != first.service
-    ]
     if against:
         return POSSIBLE, min(chance, LIKELY_FROM), f"{why}, but {against[0]}"
     return LIKELY if chance >= LIKELY_FROM else POSSIBLE, chance, why
@@ -365,9 +359,9 @@ def _evidence_line(log: Log, findings: Findings, service: str, trouble: Trouble)
 def _next(log: Log, window: Window | None, troubles: Sequence[Trouble], first: str) -> str:
     """Say what to look at: the first suspect's earliest trouble, or its log if it shows none."""
     if not troubles:
-        if window is None:
-            return f"read the log of {visible(first, 60)} from before the first line on"
-        start = _time(log, max(0, window.start - (0 if log.ordered else LEAD)))
+        start = "before the first line"
+        if window:
+            start = _time(log, max(0, window.start - (0 if log.ordered else LEAD)))
         return f"read the log of {visible(first, 60)} from {start} on"
     number, line = min(troubles, key=lambda trouble: trouble.first).at
     file, first_line, last_line = log.files[number], max(1, line + 1 - AROUND), line + 1 + AROUND
