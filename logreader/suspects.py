@@ -30,7 +30,7 @@ ROUNDS = 30
 STAYS = 0.1  # share of its mass that a service always keeps: one that complains is in trouble
 SILENT_GUILT = 0.25  # of a symptom that names nobody, the share that flows to callees in trouble
 # Weights of the log-odds that the first suspect is right. They were fitted to logs that the
-# simulator made of incidents of `train`; docs/logs.md tells how they fare on others.
+# simulator made of incidents of `train`; results/own-logs.md tells how they fare on others.
 OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
 MOST_GAIN = 80.0  # gain beyond which a window is no clearer
 TIE = 0.9  # share of the first suspect's share from which another ties with it
