@@ -235,11 +235,17 @@ def _suspect_line(log: Log, suspect: Suspect, evidence: Evidence) -> SuspectLine
     name = SOMEBODY if suspect.service == UNNAMED else suspect.service
     if not troubles:
         return SuspectLine(name, suspect.share)
-    trouble = min(troubles, key=lambda trouble: not (trouble.happened and trouble.happened.own))
+    trouble = min(troubles, key=_telling)
     cause = trouble.happened.name if trouble.happened else ""
     text, file = visible(trouble.example, MOST_SHOWN), log.files[trouble.at[0]].name
     number = trouble.at[1] + 1
     return SuspectLine(name, suspect.share, cause, text, visible(file, 200), number, says)
+
+
+def _telling(trouble: Trouble) -> tuple[bool, bool, float]:
+    """Sort lines that tell a service's own cause before complaints, and these before the rest."""
+    happened = trouble.happened
+    return not (happened and happened.own), happened is None, -trouble.mass
 
 
 def _unnamed(tally: Tally) -> list[str]:
