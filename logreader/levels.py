@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from .words import WORDS, any_bytes
+from .words import WORDS
 
 SERVED, CALM, WARN, ERROR, FAILED, FATAL = range(6)
 # A line is trouble from `WARN` on. `SERVED` and `FAILED` are requests in an access log that were
@@ -17,10 +17,7 @@ LEVELS = {
 # A level is in capitals, in brackets, before a colon, or in a field; a word in a sentence is not a
 # level. Each has its own pattern, which begins with a sign or a capital. What stands before a match
 # is checked afterwards, which is many times as fast.
-CAPITAL = re.compile(
-    rb"(TRACE|DEBUG|FINE|INFO|NOTICE|WARNING|WARN|ERROR|ERR|SEVERE|FATAL|CRITICAL|CRIT|PANIC|EMERG"
-    rb"|ALERT|LOG)(?![\w/.-])"
-)
+CAPITAL = re.compile(rf"({WORDS['capitals']['levels']})(?![\w/.-])".encode())
 BRACKETED = re.compile(rb"[\[<|(]([A-Za-z]{3,13})[\]>|:)]")
 NAMED = re.compile(rb": ")
 WORD = re.compile(rb"(?:^|[^\w/.-])([A-Za-z]{3,13})$")
@@ -32,8 +29,10 @@ LETTER = re.compile(rb"([DIWEF])(?:\s+\d+ [\w./-]+:\d+\]|, \[)")
 LETTERS = {b"D": CALM, b"I": CALM, b"W": WARN, b"E": ERROR, b"F": FATAL}
 PRIORITY = re.compile(rb"^<(\d{1,3})>")  # of syslog
 
-PARTS, BAD, WRONG, COUNTED = (any_bytes(words) for words in WORDS["judged"].values())
-STATUS = any_bytes(WORDS["status"]["patterns"])
+PARTS, BAD, WRONG, COUNTED, STATUS = (
+    re.compile("|".join(words).encode())
+    for words in (*WORDS["judged"].values(), WORDS["status"]["patterns"])
+)
 # By far the commonest form, so tried first: it begins with a word, and costs a tenth.
 LOGGED = re.compile(rb'HTTP/[\d.]+" ([1-5]\d\d)\b')
 TURNED_AWAY = {str(status).encode() for status in WORDS["status"]["turned_away"]}

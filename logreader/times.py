@@ -3,12 +3,14 @@
 import re
 from calendar import isleap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import compress, groupby
 from operator import itemgetter
 from typing import NamedTuple
+
+from .words import WORDS
 
 LOOK = 160  # how many bytes of a line are searched for its time
 MOST_KNOWN = 50_000  # times of a file that are cached
@@ -20,14 +22,11 @@ MISSING = -2  # the second of a line without a time
 STRAY = -3  # the same while it is not known whether it has one elsewhere
 ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 END = 7_258_118_400  # the year 2200: no time is later
-MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-FRENCH = "janv févr mars avr mai juin juil août sept oct nov déc".encode().split()
-MONTH = rf"(?:{b'|'.join(MONTHS).decode()}|(?:{b'|'.join(FRENCH).decode()})\.?)"
-MONTH_NUMBERS = {name: number % 12 + 1 for number, name in enumerate([*MONTHS, *FRENCH])}
+MONTHS, FRENCH = (WORDS["times"][name].split() for name in ("months", "french"))
+MONTH = rf"(?:{'|'.join(MONTHS)}|(?:{'|'.join(FRENCH)})\.?)"
+MONTH_NUMBERS = {name.encode(): number % 12 + 1 for number, name in enumerate([*MONTHS, *FRENCH])}
 CLOCK = r"\d\d:\d\d:\d\d"
-# Names that mean one zone; CST, IST and BST mean several.
-ZONES = {"EST": -5, "EDT": -4, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "CDT": -5, "CET": 1}
-ZONES |= {"CEST": 2, "EET": 2, "EEST": 3, "JST": 9, "Z": 0, "UTC": 0, "GMT": 0}
+ZONES: dict[str, int] = WORDS["times"]["zones"]  # to hours from UTC
 ZONE = rf"( ?(?:[+-]\d\d:?\d\d|{'|'.join(ZONES)})(?![\w:]))?"
 # The parts of a time; fractions of a second are left out.
 PART = re.compile(rf"(?<!:\d\d\.)(?<!\d)\d+|{MONTH}|\b[AP]M\b".encode())
@@ -44,36 +43,14 @@ class Form(NamedTuple):
 
 
 def _form(pattern: str, order: str, period: int = 0) -> Form:
+    for name, part in (("MONTH", MONTH), ("CLOCK", CLOCK), ("ZONE", ZONE)):
+        pattern = pattern.replace(name, part)
     return Form(re.compile(pattern.encode()), order, period)
 
 
-# The first is taken if both read the lines alike, see `find_forms`.
-MONTH_FIRST = _form(
-    r"(?<!\d)(\d\d?/\d\d?/\d{4},? \d\d?:\d\d:\d\d(?:\.\d+)?(?: [AP]M)?)()", "mdYHMSp"
-)
-DAY_FIRST = MONTH_FIRST._replace(order="dmYHMSp")
-# A form comes before any form that is a part of it; `k` is month and day in one number, `D` and `b`
-# the year too, with and without its century, `h` the hour, minute and second.
-FORMS = (
-    _form(rf"(\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK})(?:[.,]\d+)?{ZONE}", "YmdHMS"),
-    _form(rf"(?<!\d)(\d\d?[-/ ]{MONTH}[-/ ]\d{{4}}[: ]{CLOCK})(?:[.,]\d+)?{ZONE}", "dmYHMS"),
-    _form(rf"({MONTH} [ \d]\d {CLOCK}(?:\.\d+)?(?: [A-Z]{{3,4}})? \d{{4}})(?!\d)()", "mdHMSY"),
-    _form(
-        rf"({MONTH} \d\d?, \d{{4}},?(?: @)? \d\d?:\d\d:\d\d(?: [AP]M)?)(?:[.,]\d+)?{ZONE}",
-        "mdYHMSp",
-    ),
-    MONTH_FIRST,
-    DAY_FIRST,
-    _form(rf"(?<!\d)(\d\d\.\d\d\.\d{{4}} {CLOCK})(?:[.,]\d+)?{ZONE}", "dmYHMS"),
-    _form(rf"(?<!\d)(\d\d/\d\d/\d\d {CLOCK})()", "ymdHMS"),
-    _form(rf"({MONTH} [ \d]\d {CLOCK})()", "mdHMS", 365 * DAY),
-    _form(rf"(?<=\b[IWEF])(\d{{4}} {CLOCK})()(?:\.\d+)?", "kHMS", 365 * DAY),
-    _form(rf"(?<![\d:._])({CLOCK})()(?:[.,]\d+)?(?![\d:])", "HMS", DAY),
-    _form(r"(?<![\w.:-])(1\d{9}(?:\d{3}|\d{6}|\d{9})?)(?:\.\d+)?()(?![\w:])", ""),
-    _form(rf"(?<!\d)(\d{{8}}[-T _]{CLOCK})(?:[.,:]\d+)?{ZONE}", "DHMS"),
-    _form(r"^(\d{6} \d{6})()(?= )", "bh"),
-    _form(rf"(?<![\w.])(\d{{4}}-\d\d-\d\d_{CLOCK})(?:[.,]\d+)?{ZONE}", "YmdHMS"),
-)
+FORMS = tuple(_form(**row) for row in WORDS["times"]["forms"])
+DAY_FIRST = next(form for form in FORMS if form.order == "dmYHMSp")
+MONTH_FIRST = FORMS[FORMS.index(DAY_FIRST) - 1]  # taken if both read lines alike: `find_forms`
 
 
 def _parsed(order: str, year: int, time: bytes, zone: bytes | None) -> int:
@@ -170,9 +147,10 @@ class Stamps:
             stamps = [line[begin:end] + line[zone:after] for line in lines]
         groups = self._groups(lines, stamps)
         seconds: list[int] = []
-        if groups is None or clock.form.period:  # with a period, each is near the one before it
-            every = self._searched(lines) if groups is None else map(groups.__getitem__, stamps)
-            for found, run in groupby(every):
+        if groups is None:
+            return [*map(self._read, lines)]
+        if clock.form.period:  # each is near the one before it
+            for found, run in groupby(map(groups.__getitem__, stamps)):
                 first, many = len(seconds), len([*run])
                 if found:
                     seconds += [clock.at(*found)] * many
@@ -209,12 +187,6 @@ class Stamps:
                 return None
         self.span = None if strays else (begin, whole)
         return known
-
-    def _searched(self, lines: Sequence[bytes]) -> Iterator[Groups | None]:
-        """Yield the time and zone of each line in the first form; None for a line without."""
-        for line in lines:
-            match = self._clocks[0].form.pattern.search(line, 0, LOOK)
-            yield (match[1], match[2]) if match else None
 
     def _read(self, line: bytes) -> int:
         for clock in self._clocks:

@@ -26,7 +26,6 @@ LEAST_EXPOSURE = 0.25  # of a slot, relative to the mean: in an outage little el
 KIND_COST = 3.0  # cost of each kind that joins in, plus the logarithm of the number of kinds
 LEAST_GAIN = 10.0
 LEAST_TIMES = 1.5  # times the usual rate: a few per cent more may be no chance, yet no incident
-MOST_TIMES = 600  # different times of trouble that a start is sought among
 TAIL = 0.005  # share of lines at either end whose times may be wrong
 
 
@@ -182,8 +181,8 @@ def _first_new(
 def _sharpened(
     tally: Tally, slots: Slots, series: Mapping[Kind, list[int]], start: int, end: int
 ) -> tuple[int, int]:
-    """Return where in its first and last slot the window's trouble, which is not new, begins and
-    ends so that it is densest between.
+    """Return where the window's trouble, which is not new, begins and ends: the first and last of
+    its times that are no further from the next than is usual in the window.
     """
     begins, ends = slots.start + start * slots.width, slots.start + end * slots.width
     more = {
@@ -191,24 +190,13 @@ def _sharpened(
         for kind, counts in series.items()
         if gain(sum(counts[start:end]), end - start, sum(counts[:start]), start) > KIND_COST
     }
-    seconds: Counter[int] = Counter()
-    for second, number, lines in tally.rows():
+    seconds = set()
+    for second, number, _ in tally.rows():
         shape = tally.shapes[number]
         if begins <= second < ends and (shape.service, shape.template) in more:
-            seconds[second] += lines
-    times = sorted(seconds)
-    if not 2 < len(times) <= MOST_TIMES:
+            seconds.add(second)
+    usual = (ends - begins) / max(1, len(seconds))
+    close = [pair for pair in pairwise(sorted(seconds)) if pair[1] - pair[0] <= usual]
+    if not close:
         return begins, ends
-    passed = list(accumulate((seconds[time] for time in times), initial=0))
-    best, first, last = 0.0, begins, ends
-    begun = bisect_left(times, begins + slots.width)
-    done = bisect_left(times, ends - slots.width)
-    for i, time in enumerate(times[:begun]):
-        for j in range(max(i + 2, done), len(times)):
-            inside, length = passed[j + 1] - passed[i], times[j] + tally.width - time
-            rest = ends - begins - length
-            outside = passed[-1] - inside + 1  # as if there were one more: none proves no rate
-            value = gain(inside, length, outside, rest) if rest > 0 else 0.0
-            if value > best:
-                best, first, last = value, time, times[j] + tally.width
-    return (first, ends if end == slots.number else last) if best > KIND_COST else (begins, ends)
+    return close[0][0], ends if end == slots.number else close[-1][1] + tally.width

@@ -15,11 +15,6 @@ def any_of(patterns: Sequence[str], flags: str = "") -> re.Pattern[str]:
     return re.compile(flags + "|".join(patterns))
 
 
-def any_bytes(patterns: Sequence[str]) -> re.Pattern[bytes]:
-    """The same for bytes."""
-    return re.compile("|".join(patterns).encode())
-
-
 def word_of(words: str) -> re.Pattern[str]:
     """Return a pattern that matches one of these words, in any case, or an empty text."""
     return re.compile(f"(?i)^(?:{'|'.join(map(re.escape, words.split()))})?$")

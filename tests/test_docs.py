@@ -150,7 +150,7 @@ def test_the_files_that_a_newcomer_is_led_to_exist():
 
 # -- length ------------------------------------------------------------------------------------
 
-FREE = ("docs/LOG.md", "docs/GALLERY.md", "docs/logs.md")  # history, samples, and one to shorten
+FREE = ("docs/LOG.md", "docs/GALLERY.md")  # history, samples
 
 
 def sizes(document):

@@ -105,7 +105,7 @@ def test_no_number_of_a_finished_study_is_written_anew_or_stands_in_the_readme(m
     assert all(re.search(r"\| `[0-9a-f]{7}` \|$", row) for row in rows)
     finished = {name for row in rows for name in re.findall(r"\]\(([^).#]\S*?)\)", row)}
     files = {name for name in finished if not name.startswith("..")}
-    assert {"own-logs/simulated.json", "production/apart.csv", "gpu/memory.csv"} <= files
+    assert {"own-logs/root-cause-bench.json", "production/apart.csv", "gpu/memory.csv"} <= files
     code = "".join(path.read_text() for path in (ROOT / "triagelab" / "bench").glob("*.py"))
     assert not {name for name in files if f'"{name}"' in code}
     readme = text_of("README.md")

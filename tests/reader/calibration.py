@@ -1,22 +1,32 @@
-"""How answers fare on logs of simulated incidents, and whether their confidence is earned; prints
-the tables of docs/logs.md (some minutes).
+"""How answers fare on logs of simulated incidents, and whether their confidence is earned (some
+minutes). It prints the tables of results/own-logs.md, and writes results/own-logs/simulated.json.
 
     PYTHONPATH=.:tests/reader:tests/reader/corpus python -m calibration
+
+With the word `train` it prints only how often answers are right on that split, which is what the
+constants of `logreader.answer` say.
 """
 
+import json
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from pathlib import Path
 from random import Random
+from typing import Any
 
 from corpus import FORMATS, Entry, Files, formatted
 
 from logreader.answer import LIKELY, Answer, answer_of
+from logreader.levels import WARN
 from logreader.log import read_named, read_text
+from logreader.tally import Tally
 from logtriage.play.episode import Episode
 from logtriage.world.tasks import TASKS
 
+FILE = Path(__file__).parents[2] / "results" / "own-logs" / "simulated.json"
 SPLITS = ("test", "unseen_wording", "unseen_topology")
 START, TICK = datetime(2026, 11, 22, 3, tzinfo=UTC), 30  # seconds
 QUIET = 60  # ticks of calm lines before the incident
@@ -43,7 +53,9 @@ def entries_of(episode: Episode, random: Random, quiet: int = QUIET) -> list[Ent
 
 
 def plain(split: str, incidents: int, with_graph: bool) -> Counter[tuple[str, str]]:
-    """Count answers to logs in one format by how sure they are, and by whether they are right."""
+    """Count answers to logs in one format by how sure they are, and by whether they are right. In
+    `counting` are those of a rule: the service with most warnings and errors began it.
+    """
     counts: Counter[tuple[str, str]] = Counter()
     for task, index in product(TASKS, range(incidents)):
         episode = Episode.open(task, split, index)
@@ -52,10 +64,22 @@ def plain(split: str, incidents: int, with_graph: bool) -> Counter[tuple[str, st
             f"{e.at:%Y-%m-%d %H:%M:%S} {e.level} {e.service} {e.text}" for e in entries
         )
         graph, root = episode.incident.topology if with_graph else None, episode.incident.root
-        answer = answer_of(read_text(text, graph.names if graph else ()), graph)
+        log = read_text(text, graph.names if graph else ())
+        answer = answer_of(log, graph)
         right = "right" if answer.root == root else "wrong" if answer.root else "unsaid"
         counts[answer.sure, right if root else "false alarm"] += 1
+        rule = "right" if loudest(log.tally) == root else "wrong"
+        counts["counting", rule if root else "false alarm"] += 1
     return counts
+
+
+def loudest(tally: Tally) -> str:
+    """The service with most warnings and errors."""
+    lines = Counter[str]()
+    for _, number, count in tally.rows():
+        shape = tally.shapes[number]
+        lines[tally.services[shape.service]] += count * (shape.level >= WARN)
+    return max(lines, key=lambda name: lines[name])
 
 
 def varied(split: str, task: str, index: int, random: Random) -> tuple[Files, Episode]:
@@ -78,30 +102,51 @@ def answers(split: str, incidents: int) -> Iterator[tuple[Answer, bool]]:
             yield answer, answer.root == episode.incident.root
 
 
-def reliability(
-    named: Iterable[tuple[Answer, bool]],
-) -> tuple[dict[int, list[tuple[float, bool]]], float]:
-    """Return confidence and truth by tenths of confidence, and the expected calibration error."""
-    bins: dict[int, list[tuple[float, bool]]] = defaultdict(list)
+def reliability(named: Iterable[tuple[Answer, bool]]) -> dict[str, Any]:
+    """Return, by tenths of confidence, the answers, their mean confidence and the share of them
+    that is right; the expected calibration error; and how often *likely* is right.
+    """
+    named = [*named]
+    parts: dict[int, list[tuple[float, bool]]] = defaultdict(list)
     for answer, right in named:
-        bins[min(9, int(10 * answer.confidence))].append((answer.confidence, right))
-    total = sum(map(len, bins.values()))
-    gaps = (abs(sum(said - right for said, right in part)) for part in bins.values())
-    return dict(sorted(bins.items())), sum(gaps) / max(1, total)
+        parts[min(9, int(10 * answer.confidence))].append((answer.confidence, right))
+    bins, error = [], 0.0
+    for tenth, part in sorted(parts.items()):
+        said, right = (sum(column) / len(part) for column in zip(*part, strict=True))
+        error += abs(said - right) * len(part) / len(named)
+        bins.append({"from": tenth / 10, "answers": len(part), "said": said, "right": right})
+    likely = [right for answer, right in named if answer.sure == LIKELY]
+    return {"bins": bins, "error": error, "likely": len(likely), "likely_right": sum(likely)}
+
+
+def show(earned: dict[str, Any]) -> None:
+    """Print what `reliability` returns."""
+    for row in earned["bins"]:
+        said, right = f"{row['said']:.0%}", f"{row['right']:.0%}"
+        print(f"| {row['from']:.0%} or more | {row['answers']} | {said} | {right} |")
+    total = sum(row["answers"] for row in earned["bins"])
+    print(f"expected calibration error {earned['error']:.3f} over {total} answers")
+    print(f"likely: right {earned['likely_right']} times of {earned['likely']}")
+
+
+def publish() -> None:
+    """Print all tables, and write them."""
+    tables: dict[str, Any] = {}
+    for name, with_graph in (("without_graph", False), ("with_graph", True)):
+        counts = sorted(plain("test", 60, with_graph).items())
+        tables[name] = {", ".join(row): count for row, count in counts}
+        print(name, tables[name])
+    by_split = {split: [*answers(split, 200)] for split in SPLITS}
+    tables["confidence"] = reliability(row for rows in by_split.values() for row in rows)
+    show(tables["confidence"])
+    errors = {split: reliability(rows)["error"] for split, rows in by_split.items()}
+    tables["error_by_split"] = errors
+    print("error by split", errors)
+    FILE.write_text(json.dumps(tables, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    for with_graph in (False, True):
-        print("with the call graph" if with_graph else "without a call graph")
-        for row, count in sorted(plain("test", 60, with_graph).items()):
-            print(f"  {', '.join(row)}: {count}")
-    by_split = {split: [*answers(split, 200)] for split in SPLITS}
-    pooled = [row for rows in by_split.values() for row in rows]
-    bins, error = reliability(pooled)
-    for tenth, part in bins.items():
-        said, right = (sum(column) / len(part) for column in zip(*part, strict=True))
-        print(f"| {tenth}0% or more | {len(part)} | {said:.0%} | {right:.0%} |")
-    print(f"expected calibration error {error:.3f} over {len(pooled)} answers;", end=" ")
-    print(*(f"{split} {reliability(rows)[1]:.2f}" for split, rows in by_split.items()))
-    likely = [right for answer, right in pooled if answer.sure == LIKELY]
-    print(f"likely: right {sum(likely)} times of {len(likely)}")
+    if sys.argv[1:] == ["train"]:
+        show(reliability(answers("train", 600)))
+    else:
+        publish()

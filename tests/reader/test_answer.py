@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 from calibration import varied
-from shop_log import COMPLAINTS, CORRUPT, ONSET, OURS, ROWS, USUAL, calm, trouble, written
+from shop_log import COMPLAINTS, CORRUPT, OURS, ROWS, USUAL, calm, trouble, written
 
 from logreader.answer import (
     LIKELY,
@@ -103,22 +103,10 @@ def test_each_doubt_alone_makes_likely_possible(doubt):
     assert POSSIBLE_FROM <= answer.confidence <= LIKELY_FROM
 
 
-@pytest.mark.parametrize(
-    ("rows", "doubt"),
-    [
-        (calm() + OURS, "its names may be no services"),
-        (
-            [*ROWS, (ONSET - 60, "INFO", "mail", "release 12 is live")],
-            "mail changed shortly before: INFO mail: release 12 is live",
-        ),
-        ([*ROWS, (ONSET - 60, "INFO", "cart-db", "release 12 is live")], ""),
-        ([*ROWS, (ONSET - 600, "INFO", "mail", "release 12 is live")], ""),
-    ],
-)
-def test_names_without_proof_and_a_change_of_another_make_likely_possible(rows, doubt):
-    answer, against = answered(rows)
-    assert (answer.root, answer.sure) == ("cart-db", POSSIBLE if doubt else LIKELY)
-    assert against == [] and answer.why.partition(", but ")[2] == doubt
+def test_names_without_proof_make_likely_possible():
+    answer, against = answered(calm() + OURS)
+    assert (answer.root, answer.sure, against) == ("cart-db", POSSIBLE, [])
+    assert answer.why.partition(", but ")[2] == "its names may be no services"
 
 
 @pytest.mark.parametrize(
@@ -248,7 +236,7 @@ def test_who_else_names_a_root_is_no_surer_than_the_evidence(sure, service, expe
 
 
 def test_on_simulated_logs_likely_is_right():
-    # Of 195 such answers in docs/logs.md, 192 are.
+    # Of 208 such answers in results/own-logs.md, 205 are.
     sure = []
     for task, index in product(TASKS, range(10)):
         random = Random(f"own logs/{task}/{index}")

@@ -1,5 +1,5 @@
 """Windows cut from an incident: the root is suspected where it can be known, and nobody on a calm
-day. docs/logs.md has the results of the half that the rules were made without.
+day. results/own-logs.md has the results of the half that the rules were made without.
 """
 
 from pasted_windows import measure
