@@ -11,7 +11,7 @@ from ..catalogue import open_incident
 from ..play.actions import Action
 from ..play.episode import BaseEpisode, final_score
 from ..play.scoring import Record
-from ..policies.recorded import recorded_at
+from ..recorded import recorded_at
 from ..policies.scripted import LoudestPolicy, TracePolicy
 from ..world.topology import Topology
 

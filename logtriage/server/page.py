@@ -21,7 +21,7 @@ from ..environment import TriageEnvironment
 from ..models import TriageAction
 from ..play.actions import ALL_SERVICES, Action
 from ..play.observation import SYSTEM_PROMPT
-from ..policies.recorded import CHOSEN, WHY, recorded_at
+from ..recorded import CHOSEN, WHY, recorded_at
 from .comparison import ranking
 
 router = APIRouter()

@@ -226,7 +226,7 @@ def watch_command(
     """Watch the trained agent, or another policy, solve an incident step by step."""
     from rich.console import Console
 
-    from logtriage.policies.recorded import CHOSEN
+    from logtriage.recorded import CHOSEN
 
     from .watch import watch
 

@@ -4,7 +4,7 @@ from html import escape
 
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, final_score
-from logtriage.policies.recorded import CHOSEN, recorded_at
+from logtriage.recorded import CHOSEN, recorded_at
 from logtriage.policies.scripted import LoudestPolicy
 from logtriage.world.incidents import Incident
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from logtriage.policies.recorded import RECORDED
+from logtriage.recorded import RECORDED
 from logtriage.world.tasks import TASKS
 
 from ..language_models.loading import SHIPPED

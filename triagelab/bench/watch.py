@@ -12,7 +12,7 @@ from rich.text import Text
 from logtriage.drawing import by_level, cause_of, closed_gate, score_parts
 from logtriage.play.episode import Episode, Step, final_score
 from logtriage.play.observation import Observation, call_graph_line
-from logtriage.policies.recorded import CHOSEN, WHY
+from logtriage.recorded import CHOSEN, WHY
 
 from .registry import POLICIES, named
 

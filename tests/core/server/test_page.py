@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from logtriage import REPOSITORY
-from logtriage.policies.recorded import CHOSEN, WHY
+from logtriage.recorded import CHOSEN, WHY
 from logtriage.world.incidents import sample_incident
 
 WHERE = {"task": "cascading_failure", "split": "test", "index": 21}

@@ -3,7 +3,7 @@
 from xml.etree import ElementTree
 
 from logtriage.play.actions import Action
-from logtriage.policies.recorded import CHOSEN
+from logtriage.recorded import CHOSEN
 from logtriage.world.incidents import sample_incident
 from triagelab.bench.picture import PATH, picture, played
 

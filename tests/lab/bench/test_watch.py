@@ -4,7 +4,7 @@ import pandas as pd
 from helpers import refusal, run
 
 from logtriage.play.episode import Episode
-from logtriage.policies.recorded import CHOSEN, WHY
+from logtriage.recorded import CHOSEN, WHY
 from logtriage.policies.scripted import LoudestPolicy
 from triagelab.bench.published import RESULTS
 
