@@ -190,7 +190,7 @@ def _sharpened(
         for kind, counts in series.items()
         if gain(sum(counts[start:end]), end - start, sum(counts[:start]), start) > KIND_COST
     }
-    seconds = set()
+    seconds = set[int]()
     for second, number, _ in tally.rows():
         shape = tally.shapes[number]
         if begins <= second < ends and (shape.service, shape.template) in more:
