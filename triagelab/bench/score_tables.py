@@ -83,15 +83,11 @@ def _interval_or_dash(values: pd.Series) -> str:
 
 def detection_table(frame: pd.DataFrame) -> pd.DataFrame:
     """What a policy did with faults and with false alarms, as text: one row per policy and task."""
-    known, rows = with_truth(scored(frame)), []
-    known = known.assign(**{name: values_in(known, name) for name in DETECTION})
-    for (policy, task), own in known.groupby(["policy", "task"], sort=False):
-        cells = {"policy": policy, "task": task}
-        for name in DETECTION:
-            count = own[name].count()
-            cells[label(name)] = f"{own[name].mean():.2f} of {count}" if count else "-"
-        rows.append(cells)
-    return pd.DataFrame(rows)
+    known = with_truth(scored(frame))
+    values = {label(name): values_in(known, name) for name in DETECTION}
+    groups = known[["policy", "task"]].assign(**values).groupby(["policy", "task"], sort=False)
+    shares, counts = groups.mean().map("{:.2f}".format), groups.count()
+    return (shares + " of " + counts.astype(str)).where(counts > 0, "-").reset_index()
 
 
 def pass_at(k: int, attempts: int, successes: int) -> float:

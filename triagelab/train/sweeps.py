@@ -66,18 +66,11 @@ class Point:
         return outcome if outcome["parameters"] == self.parameters else {}
 
     def state(self) -> str:
-        """`finished`, `failed`, `running`, `interrupted` or `waiting`."""
+        """`finished`, `failed`, or `waiting` if it was never executed to an end."""
         outcome = self.outcome()
         if "seconds" in outcome:
             return "finished"
-        if not self.folder.exists():
-            return "waiting"
-        try:
-            with locked(self.folder / "point"):
-                pass
-        except ValueError:
-            return "running"
-        return "failed" if outcome else "interrupted" if self.executed.exists() else "waiting"
+        return "failed" if outcome else "waiting"
 
 
 class SweepFile(BaseModel):

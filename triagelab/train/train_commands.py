@@ -40,7 +40,9 @@ def sweep(
     folder: Annotated[
         Path | None, Option(help="Where everything goes, by default runs/<the file's name>.")
     ] = None,
-    dry_run: Annotated[bool, Option(help="Check the file, and say how far each point is.")] = False,
+    dry_run: Annotated[
+        bool, Option(help="Check the file, and say which points are finished.")
+    ] = False,
 ) -> None:
     """Run one notebook with several settings and seeds; repeat the command to continue."""
     from .sweeps import load_sweep, run_points, summarise_sweep
