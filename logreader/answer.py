@@ -26,6 +26,7 @@ from .suspects import (
     Trouble,
     accusers,
     chain_to,
+    changes,
     confidence,
     confidence_without_before,
     cut_off,
@@ -312,6 +313,11 @@ def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
     told = shown.cause or any(trouble.happened for trouble in shown.troubles)
     if not (complaining or told):
         against.append("nobody complains of it, and no line tells a cause")
+    against += [
+        f"{service} changed shortly before: {visible(line, 60)}"
+        for service, line in changes(log.tally, findings.window).items()
+        if service != first.service
+    ]
     if against:
         return POSSIBLE, min(_earned(chance), OFTEN), f"{why}, but {against[0]}"
     return LIKELY if chance >= LIKELY_FROM else POSSIBLE, _earned(chance), why

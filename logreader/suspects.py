@@ -18,7 +18,10 @@ from .tally import OTHERS, UNNAMED, Tally, speakers_of
 from .window import Window, gain, weight
 from .words import WORDS, any_of
 
-CAUSES, SYMPTOMS, COMPLAINTS = (any_of(words, "(?i)") for words in WORDS["trouble"].values())
+CAUSES, SYMPTOMS, COMPLAINTS, CHANGES = (
+    any_of(words, "(?i)") for words in WORDS["trouble"].values()
+)
+BEFORE = 180  # how many seconds before the trouble a change may be its cause
 CAUSE_WEIGHT, SYMPTOM_WEIGHT = 2.0, 0.5
 SILENT = 0.2  # share of its usual lines below which a service has gone silent
 SILENT_LINES = 10  # how many lines it should have printed, at least
@@ -239,6 +242,18 @@ def _named(
         met.update(name for name in names if name not in known)
         named[number] = [name for name in names if name != tally.services[shape.service]]
     return named
+
+
+def changes(tally: Tally, window: Window) -> dict[str, str]:
+    """Return, by service, a line about a change that first came shortly before the trouble."""
+    first: dict[int, int] = {}
+    for second, number, _ in tally.rows():
+        if second >= 0:
+            first[number] = min(second, first.get(number, second))
+    near = range(window.start - BEFORE, window.start + tally.width)
+    shapes = [tally.shapes[number] for number, second in first.items() if second in near]
+    changed = [shape for shape in shapes if CHANGES.search(shape.example)]
+    return {tally.services[shape.service]: shape.example for shape in changed}
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from ..catalogue import open_incident
 from ..play.actions import Action
 from ..play.episode import BaseEpisode, final_score
 from ..play.scoring import Record
-from ..recorded import recorded_at
 from ..policies.scripted import LoudestPolicy, TracePolicy
+from ..recorded import recorded_at
 from ..world.topology import Topology
 
 KEPT = 256  # incidents whose rows are kept, so that asking for a closed page again costs nothing

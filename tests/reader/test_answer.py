@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 from calibration import varied
-from shop_log import COMPLAINTS, CORRUPT, OURS, ROWS, USUAL, calm, trouble, written
+from shop_log import COMPLAINTS, CORRUPT, ONSET, OURS, ROWS, USUAL, calm, trouble, written
 
 from logreader.answer import (
     LIKELY,
@@ -103,10 +103,22 @@ def test_each_doubt_alone_makes_likely_possible(doubt):
     assert POSSIBLE_FROM <= answer.confidence <= LIKELY_FROM
 
 
-def test_names_without_proof_make_likely_possible():
-    answer, against = answered(calm() + OURS)
-    assert (answer.root, answer.sure, against) == ("cart-db", POSSIBLE, [])
-    assert answer.why.partition(", but ")[2] == "its names may be no services"
+@pytest.mark.parametrize(
+    ("rows", "doubt"),
+    [
+        (calm() + OURS, "its names may be no services"),
+        (
+            [*ROWS, (ONSET - 60, "INFO", "mail", "release 12 is live")],
+            "mail changed shortly before: INFO mail: release 12 is live",
+        ),
+        ([*ROWS, (ONSET - 60, "INFO", "cart-db", "release 12 is live")], ""),
+        ([*ROWS, (ONSET - 600, "INFO", "mail", "release 12 is live")], ""),
+    ],
+)
+def test_names_without_proof_and_a_change_of_another_make_likely_possible(rows, doubt):
+    answer, against = answered(rows)
+    assert (answer.root, answer.sure) == ("cart-db", POSSIBLE if doubt else LIKELY)
+    assert against == [] and answer.why.partition(", but ")[2] == doubt
 
 
 @pytest.mark.parametrize(

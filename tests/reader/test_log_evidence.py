@@ -3,7 +3,7 @@
 import pytest
 from shop_log import START, calm, log_of, trouble
 
-from logreader.suspects import MOST_TARGETS, weigh
+from logreader.suspects import MOST_TARGETS, changes, weigh
 from logreader.window import Window
 
 
@@ -74,6 +74,17 @@ def test_a_cause_at_home_blames_nobody_in_its_words(text):
 def test_whom_a_line_complains_of(text, named):
     evidence = weighed(wrong("web", text) + calm(("cart",), end=600))
     assert list(evidence["web"].names) == named
+
+
+@pytest.mark.parametrize(
+    ("second", "text", "expected"),
+    [(290, "flag new-prices on", 1), (100, "flag new-prices on", 0), (290, "{n} sent", 0)],
+)
+def test_a_change_shortly_before_is_told(second, text, expected):
+    rows = [*calm(end=600), (second, "INFO", "web", text)]
+    window = Window(START + 300, START + 360, (START, START + 300), False, 20.0)
+    changed = changes(log_of(rows).tally, window)
+    assert changed == ({"web": f"INFO web: {text}"} if expected else {})
 
 
 def test_who_is_only_named_is_bounded():

@@ -4,8 +4,8 @@ from html import escape
 
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, final_score
-from logtriage.recorded import CHOSEN, recorded_at
 from logtriage.policies.scripted import LoudestPolicy
+from logtriage.recorded import CHOSEN, recorded_at
 from logtriage.world.incidents import Incident
 
 from .published import ROOT

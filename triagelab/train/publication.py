@@ -31,7 +31,7 @@ FROM_RUN = ("metrics.jsonl", "evaluation.parquet", "*.png")
 REPLACED = ["*.safetensors", "adapter_config.json", "config.json", "*.parquet"]
 # What a hub has of a model in a package, whose own weights are rounded to 4 bit.
 ORIGINALS = {SMOLLM2: "HuggingFaceTB/SmolLM2-135M-Instruct"}
-RESEARCH = "Qwen/Qwen2.5-3B-Instruct"  # for research only; what is made of it says so
+RESEARCH = "Qwen/Qwen2.5-3B-Instruct"  # for research only; a copy needs this notice
 NOTICE = (
     "Improved using Qwen. Qwen is licensed under the Qwen RESEARCH LICENSE AGREEMENT, Copyright (c)"
     " Alibaba Cloud. All Rights Reserved."
@@ -100,6 +100,8 @@ def write_model(run: Path, name: str) -> Path:
     shutil.copytree(model, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
     for path in (path for pattern in FROM_RUN for path in run.glob(pattern)):
         shutil.copyfile(path, folder / path.name)
+    if base == RESEARCH:
+        (folder / "NOTICE").write_text(NOTICE + "\n")
     record = record_of(run)
     if "weights" in record["settings"]:  # a base in a folder, known by its weights
         record["settings"]["model"] = Path(record["settings"]["model"]).name

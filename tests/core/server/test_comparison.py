@@ -8,8 +8,8 @@ import requests
 from helpers import SHOP
 
 from logtriage.play.scoring import Record
-from logtriage.recorded import recorded_at
 from logtriage.policies.scripted import LoudestPolicy, TracePolicy
+from logtriage.recorded import recorded_at
 from logtriage.server import comparison
 from logtriage.server.comparison import YOU, describe, ranking
 

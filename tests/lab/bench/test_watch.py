@@ -4,8 +4,8 @@ import pandas as pd
 from helpers import refusal, run
 
 from logtriage.play.episode import Episode
-from logtriage.recorded import CHOSEN, WHY
 from logtriage.policies.scripted import LoudestPolicy
+from logtriage.recorded import CHOSEN, WHY
 from triagelab.bench.published import RESULTS
 
 

@@ -130,7 +130,7 @@ def test_an_adapter_of_the_hub_names_the_whole_base(adapter):
         assert metadata["library_name"] == "peft"
         # What Qwen's research licence asks of whoever passes its models on.
         card = (folder / "README.md").read_text()
-        assert ("Improved using Qwen." in card) == (base == qwen)
+        assert ("Improved using Qwen." in card) == (base == qwen) == (folder / "NOTICE").exists()
         assert (folder / "adapter_config.json").exists() and not list(folder.glob("model*"))
 
 
