@@ -10,6 +10,7 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset
 from torch.nn.utils.rnn import pad_sequence
+from trl import GRPOConfig
 
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
@@ -31,7 +32,7 @@ from triagelab.train.loop import (
     group_advantages,
 )
 from triagelab.train.settings import incident_rows, make_config
-from triagelab.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
+from triagelab.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_settings
 
 INCIDENT = sample_incident("cascading_failure", "train", 0)
 SEVERITY, ROOT = "classify_severity", "identify_root_cause"
@@ -85,7 +86,7 @@ def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path, apart):
         model, tokenizer = load_language_model(tiny_base)
         trainer = kind(
             model=model,
-            args=grpo_arguments(config, tmp_path / kind.__name__),
+            args=GRPOConfig(**grpo_settings(config, tmp_path / kind.__name__)),
             processing_class=tokenizer,
             train_dataset=Dataset.from_list(incident_rows(config)),
             environment_factory=partial(TriageTools, Episode.open),
