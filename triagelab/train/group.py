@@ -13,7 +13,8 @@ from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession
 
 from ..bench.plots import FAINT, SMALL, TRAINED, Picture, new_figure
-from ..bench.registry import in_memory
+from ..language_models.language_models import LanguageModelPolicy
+from ..language_models.loading import load_language_model
 from ..language_models.path_names import names_for
 from .loop import ANSWERS, group_advantages
 
@@ -25,8 +26,9 @@ def play_group(model: str, task: str, index: int, size: int = 8) -> pd.DataFrame
     episode, the best first: its `reward`, and for each of `HEADS` a pair of what was answered
     first (empty if nothing was) and the advantage of that answer.
     """
-    policy = in_memory(model, temperature=1.0, constrained=True).make(0)
-    names = names_for(policy.model.config.to_dict())
+    loaded, tokenizer = load_language_model(model)
+    policy = LanguageModelPolicy(loaded, tokenizer, "group", temperature=1.0, constrained=True)
+    names = names_for(loaded.config.to_dict())
     sessions = [ToolSession(Episode.open(task, "train", index), names) for _ in range(size)]
     policy.converse(sessions, [Random(f"group/{number}") for number in range(size)])
     rewards = [session.reward() for session in sessions]  # closes what is still open

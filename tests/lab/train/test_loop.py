@@ -22,6 +22,7 @@ from triagelab.bench.runs import read_jsonl
 from triagelab.language_models.decoder import PADDED, Writer, shared_prefix
 from triagelab.language_models.language_models import LanguageModelPolicy
 from triagelab.language_models.loading import load_language_model
+from triagelab.train.group import HEADS, play_group, plot_group
 from triagelab.train.grpo import train
 from triagelab.train.loop import (
     WHOLE,
@@ -272,3 +273,13 @@ def test_an_answer_is_compared_with_the_same_answer_of_others_and_a_decision_wit
     assert [session.late for session in group] == [0, 1, 0]
     for advantage in group_advantages([closed(logs, None, team, resolve) for _ in range(3)]):
         assert [*advantage.calls, advantage.outside] == pytest.approx([0.0] * 5)  # all are equal
+
+
+def test_a_group_is_shown_with_the_advantages_that_it_would_have():
+    group = play_group("base", "cascading_failure", 5, size=4)
+    assert group["reward"].is_monotonic_decreasing and len(group) == 4
+    # All answers of one kind have a mean of 0: those are compared with each other.
+    for head in HEADS:
+        given = [advantage for _, advantage in group[head] if advantage == advantage]
+        assert sum(given) == pytest.approx(0.0, abs=1e-9)
+    assert len(plot_group(group).axes) == 1
