@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import registry
-from .command_line import Commands, errors_in_a_line
+from .command_line import Commands, errors_in_a_line, refuse_beside_suite
 from .server import CAPACITY, check_port, serve
 
 if TYPE_CHECKING:  # commands import what they need when they run, so that `--help` is quick
@@ -43,10 +43,12 @@ Split = Annotated[str, typer.Option(help="As in `evaluate`.")]
 @app.command("mcp")
 @errors_in_a_line()
 def mcp_command(
+    context: typer.Context,
     task: Tasks = None,
     split: Split = "test",
     first: Annotated[int, typer.Option(min=0, help="First incident of each task.")] = 0,
     episodes: Annotated[int, typer.Option(min=1, help="Incidents of each task.")] = 200,
+    suite: Annotated[str, typer.Option(help="Other incidents than by these four: lite.")] = "",
     http: Annotated[
         int, typer.Option(min=0, max=65535, help="Serve http://127.0.0.1:PORT/mcp, not stdio.")
     ] = 0,
@@ -63,6 +65,7 @@ def mcp_command(
     from contextlib import ExitStack
 
     from .adapters.mcp import http_router, make_server, serve_stdio
+    from .catalogue import suite_places
     from .play.episode import Episode
     from .world.tasks import check_index, check_split, check_tasks
 
@@ -70,6 +73,9 @@ def mcp_command(
     check_index(first + episodes - 1)
     names = check_tasks(task or ["all"])
     order = [(name, n) for n in range(first, first + episodes) for name in names]
+    if suite:
+        refuse_beside_suite(context)
+        order = suite_places(suite)
     finish = None
     with ExitStack() as stack:
         if trajectories is not None:

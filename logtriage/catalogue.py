@@ -10,6 +10,17 @@ from .play.episode import BaseEpisode, Episode, RecordedEpisode
 from .world.tasks import MAX_INDEX, TASKS, Task, check_index, check_split, splits_on
 from .world.topology import Topology
 
+# Few incidents of `test`, for whoever pays per token: indices by task. `lite` was chosen blind: of
+# the first 200 of each task, false alarms and each depth of the root have their share of ten, the
+# lowest indices first.
+SUITES = {
+    "lite": {
+        "single_crash": (0, 1, 2, 4, 6, 7, 8, 9, 11, 12),
+        "cascading_failure": (0, 1, 2, 3, 4, 5, 7, 8, 9, 10),
+        "silent_degradation": (0, 1, 2, 3, 4, 5, 6, 7, 8, 12),
+    }
+}
+
 
 def recorded_task(task: str) -> type[RecordedEpisode] | None:
     """The task of that name if another package adds it, else None."""
@@ -69,6 +80,14 @@ def splits_of(task: str, topology: Topology | None = None) -> list[str]:
     """The splits of a task; those of real incidents are their sources."""
     recorded = recorded_task(task)
     return splits_on(topology) if recorded is None else list(recorded.splits)
+
+
+def suite_places(name: str) -> list[tuple[str, int]]:
+    """Task and index of every incident of a suite, tasks in turn; `ValueError` if unknown."""
+    if name not in SUITES:
+        raise ValueError(f"unknown suite {name!r:.60}; choose {', '.join(SUITES)}")
+    turns = zip(*SUITES[name].values(), strict=True)
+    return [(task, index) for turn in turns for task, index in zip(SUITES[name], turn, strict=True)]
 
 
 def last_incident(task: str, split: str) -> int:

@@ -1,6 +1,6 @@
 """What every command needs: errors in one line, and commands that other packages add."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,6 +40,26 @@ def errors_in_a_line(status: int = 2) -> Iterator[None]:
         raise fail(ValueError(registry.lacking(error)), status) from None
     except (ValueError, OSError) as error:
         raise fail(error, status) from None
+
+
+# Options that choose incidents, so they do not go with `--suite`.
+CHOOSE = ("task", "split", "episodes", "first", "topology")
+
+
+def given_options(context: typer.Context, among: Container[str]) -> str:
+    """The options that stand on the command line, of those parameters: `--task, --split`."""
+    given = []
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if parameter.name in among and source is not None and source.name == "COMMANDLINE":
+            given.append(parameter.opts[0])
+    return ", ".join(given)
+
+
+def refuse_beside_suite(context: typer.Context) -> None:
+    """Raise `ValueError` for options that choose other incidents than a suite has."""
+    if others := given_options(context, CHOOSE):
+        raise ValueError(f"--suite says which incidents are played; drop {others}")
 
 
 class Commands(TyperGroup):

@@ -1,11 +1,13 @@
-"""Incidents for Inspect (`inspect_ai`): one task per split, for any provider that Inspect knows.
+"""Incidents for Inspect (`inspect_ai`), for any provider that it knows: one task per split, and one
+per suite of few incidents.
 
-    inspect eval logtriage/test --model anthropic/MODEL --limit 30
+    inspect eval logtriage/lite --model anthropic/MODEL
     inspect eval logtriage/unseen_faults --model openai/MODEL -T task=cascading_failure
 
 The conversation is that of `ConversationPolicy`: the same prompt, tools, answers and costs.
 """
 
+from collections.abc import Iterable
 from itertools import product
 from types import SimpleNamespace
 
@@ -23,6 +25,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo
 from inspect_ai.util import registry_info
 
+from ..catalogue import SUITES, suite_places
 from ..play.conversation import Message, answers, from_wire, opening_messages
 from ..play.episode import Episode, closing_report, incident_id
 from ..play.tools import ToolSession, tool_schemas
@@ -118,23 +121,44 @@ def _to_inspect(message: Message) -> ChatMessage:
     return ChatMessageTool(content=content, tool_call_id=called, function=message["name"])
 
 
-def _register(split: str) -> None:
+def _task(name: str, split: str, places: Iterable[tuple[str, int]]) -> Task:
+    """The task of the incidents at these places of a split, each a task's name and an index."""
+    samples = [_sample(of_task, split, index) for of_task, index in places]
+    return Task(
+        samples, solver=triage(), scorer=triage_score(), name=name, version=BENCHMARK_VERSION
+    )
+
+
+def _called(name: str) -> str:
+    """What Inspect calls a task: it puts the package's name first if pip installed it, but not in
+    a checkout.
+    """
+    named = registry_info(triage).name.startswith("logtriage/")
+    return name if named else f"logtriage/{name}"
+
+
+def _register_split(split: str) -> None:
     """Offer a split as the task `logtriage/SPLIT`. `-T` sets its options: one task or several, and
     the incidents of each, `first` to `first + episodes - 1`.
     """
-    # Inspect puts the package's name first if pip installed it, but not in a checkout.
-    named = registry_info(triage).name.startswith("logtriage/")
 
-    @task(name=split if named else f"logtriage/{split}")
+    @task(name=_called(split))
     def of_split(task: str | list[str] = "all", episodes: int = 200, first: int = 0) -> Task:
         names = check_tasks([task] if isinstance(task, str) else task)
         # Sorted by index, with tasks in turn, so that `--limit` leaves some of each.
         order = product(range(first, first + episodes), names)
-        samples = [_sample(name, split, index) for index, name in order]
-        return Task(
-            samples, solver=triage(), scorer=triage_score(), name=split, version=BENCHMARK_VERSION
-        )
+        return _task(split, split, ((name, index) for index, name in order))
+
+
+def _register_suite(suite: str) -> None:
+    """Offer a suite as the task `logtriage/SUITE`."""
+
+    @task(name=_called(suite))
+    def of_suite() -> Task:
+        return _task(suite, "test", suite_places(suite))
 
 
 for name in SPLITS:
-    _register(name)
+    _register_split(name)
+for name in SUITES:
+    _register_suite(name)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from logtriage.command_line import LONGEST, errors_in_a_line
+from logtriage.command_line import LONGEST, errors_in_a_line, given_options, refuse_beside_suite
 
 app = typer.Typer()
 
@@ -68,6 +68,9 @@ def evaluate_command(
         int | None, Option(min=2, help="Incidents of each task: 200, or all that are real.")
     ] = None,
     first: Annotated[int, Option(min=0, help="First incident.")] = 0,
+    suite: Annotated[
+        str, Option(help="In place of these: lite, 30 incidents of test for who pays per token.")
+    ] = "",
     attempts: Annotated[int, Option(min=1, help="At each incident, for pass@k.")] = 1,
     temperature: Annotated[float, Option(min=0.0, help="Of models; 0 is greedy.")] = 0.0,
     seed: Annotated[int, Option(help="Of sampling, when the temperature is above 0.")] = 0,
@@ -87,15 +90,15 @@ def evaluate_command(
     Means have 95 % bootstrap intervals. The same command again goes on where it was stopped, and
     plays again what ended in an error. Repeat --policy, --model and --task for several.
     """
-    given = _given_options(context)
     if run is not None:
-        if others := [option for name, option in given.items() if name not in OF_A_RUN]:
+        others = {str(parameter.name) for parameter in context.command.params} - {*OF_A_RUN}
+        if dropped := given_options(context, others):
             raise ValueError(
-                f"--run goes with --episodes, --concurrency and --hours; drop {', '.join(others)}"
+                f"--run goes with --episodes, --concurrency and --hours; drop {dropped}"
             )
         _evaluate_run(run, episodes, concurrency, hours)
         return
-    if "hours" in given:
+    if given_options(context, ["hours"]):
         raise ValueError("--hours are those of a run; name one by --run, or drop --hours")
     from logtriage.catalogue import open_incident, recorded_task
     from logtriage.play.actions import visible
@@ -104,8 +107,9 @@ def evaluate_command(
     from logtriage.world.incidents import sample_incident
     from logtriage.world.topology_file import load_topology
 
+    from ..language_models.endpoint import CONCURRENCY
     from .audit import judge_result
-    from .evaluation import evaluate, make_plan, report
+    from .evaluation import evaluate, expected_cost, make_plan, report, suite_plan
     from .journal import open_journal
     from .recorded_results import RECORDED_POLICIES
     from .registry import POLICIES, behind_endpoint, digest, in_memory, scripted
@@ -118,7 +122,13 @@ def evaluate_command(
             "--topology`, and leave out oracle; or leave out --env-url"
         )
     graph = None if topology is None else load_topology(topology)
-    plan = make_plan(task or ["all"], split, episodes, first, attempts, graph)
+    if suite:
+        refuse_beside_suite(context)
+    plan = (
+        suite_plan(suite, attempts)
+        if suite
+        else make_plan(task or ["all"], split, episodes, first, attempts, graph)
+    )
     recorded = recorded_task(plan.names[0]) is not None
     if recorded and audited:
         raise ValueError(
@@ -154,6 +164,9 @@ def evaluate_command(
     if trajectories is None and models:
         trajectories = JOURNALS / f"{digest(settings)}.jsonl"
 
+    if plan.suite and models:
+        at_once = concurrency or (CONCURRENCY if endpoint else BATCH)
+        typer.echo(f"{plan.suite}: {expected_cost(plan, at_once)}")
     with ExitStack() as stack:
         enter = stack.enter_context
         journal = enter(open_journal(trajectories, settings)) if trajectories else None
@@ -178,17 +191,6 @@ def evaluate_command(
         )
         typer.secho(message, fg="red", err=True)
         raise typer.Exit(1)
-
-
-def _given_options(context: typer.Context) -> dict[str, str]:
-    """The options that stand on the command line, by the name of their parameter."""
-    given = {}
-    for parameter in context.command.params:
-        name = str(parameter.name)
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            given[name] = parameter.opts[0]
-    return given
 
 
 def _evaluate_run(run: Path, episodes: int | None, batch: int | None, hours: float) -> None:

@@ -17,7 +17,13 @@ from typing import NamedTuple
 import pandas as pd
 from tqdm import tqdm
 
-from logtriage.catalogue import check_coordinates, last_incident, recorded_task
+from logtriage.catalogue import (
+    SUITES,
+    check_coordinates,
+    last_incident,
+    recorded_task,
+    suite_places,
+)
 from logtriage.play.actions import visible
 from logtriage.play.episode import Episode, OpenEpisode
 from logtriage.policies.policy import BATCH
@@ -25,6 +31,7 @@ from logtriage.world.tasks import check_split, check_tasks
 from logtriage.world.topology import Topology
 
 from ..real.real_episode import REAL, SCORED
+from .intervals import stratified_mean
 from .journal import Journal, key_of
 from .recorded_results import recorded_scores
 from .registry import Player
@@ -34,6 +41,9 @@ from .score_tables import attempts_table, audit_table, detection_table, score_ta
 from .strata import with_truth
 
 MOST_ERRORS = 5  # kinds of errors that are listed
+# Of a model at an incident, on average: answers, tokens read and tokens written. SmolLM2 needs so
+# many after an expert's lessons (results/smollm2), where every answer reads all before it anew.
+ANSWERS, READ, WRITTEN = 8, 7_600, 270
 
 
 def make_plan(
@@ -66,6 +76,23 @@ def make_plan(
             "for; choose some of these"
         )
     return Plan(names, split, episodes, first, attempts)
+
+
+def suite_plan(suite: str, attempts: int = 1) -> Plan:
+    """The plan of a suite; `ValueError` for an unknown one."""
+    count = len(suite_places(suite)) // len(SUITES[suite])
+    return Plan([*SUITES[suite]], "test", count, attempts=attempts, suite=suite)
+
+
+def expected_cost(plan: Plan, at_once: int) -> str:
+    """What a model will need for a plan with so many incidents at once, as a sentence."""
+    count = len(plan.keys)
+    rounds = ANSWERS * -(-count // at_once)
+    return (
+        f"{count} incidents; a model reads about {READ * count:,} tokens and writes "
+        f"{WRITTEN * count:,}, more if it thinks aloud, and takes as long as {rounds} answers one "
+        f"after the other ({at_once} incidents at once)"
+    )
 
 
 class Evaluation(NamedTuple):
@@ -136,11 +163,17 @@ def report(
     `known`, errors, tokens and the audit, each only if there is any.
     """
     recorded, played = recorded_task(plan.names[0]) is not None, scored(frame)
-    first, last = plan.indices[0], plan.indices[-1]
+    which = f"incidents {plan.indices[0]} to {plan.indices[-1]} of each task"
+    if plan.suite:
+        which = f"{plan.episodes} incidents of each task, which are the suite {plan.suite}"
     intervals = f"Wilson intervals\nscored: {SCORED}" if recorded else "bootstrap intervals"
-    yield f"{plan.split}, incidents {first} to {last} of each task; 95 % {intervals}"
+    yield f"{plan.split}, {which}; 95 % {intervals}"
     if len(frame):
         yield (recorded_scores(frame) if recorded else score_table(frame)).to_string(index=False)
+    for policy, group in played.groupby("policy", sort=False) if plan.suite else ():
+        means = [own["score"] for _, own in group.groupby("task") if len(own) > 1]
+        if len(means) == len(plan.names):
+            yield f"{visible(str(policy))}: mean over the tasks {stratified_mean(means)}"
     if len(played) and plan.attempts > 1:
         yield "\n" + attempts_table(frame, plan.attempts).to_string(index=False)
     if len(played) and known and not recorded:

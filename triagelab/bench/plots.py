@@ -22,7 +22,7 @@ from PIL import Image
 from scipy.optimize import isotonic_regression
 
 from .intervals import Interval, mean_interval, seed_scores, two_way_mean
-from .strata import STRATA, group_order, label, named_once, stratum_changes
+from .strata import STRATA, label, named_once, stratum_changes
 from .sweep_tables import rows_of, scores_of, seeds_of, tasks_of
 
 WIDTH = 8.6
@@ -53,6 +53,7 @@ TASK_COLOURS = {
 UNIT = np.linspace(0.0, 1.0, 6)  # ticks of a score or share
 INK, FAINT = "#222222", "#B8B8B8"  # for what is neither policy nor task
 WINDOW = 15  # training steps in a running mean
+SHOWN = ("faults_detected", "false_alarms_dismissed")  # strata that are always in the figure
 BASE, TRAINED = POLICY_COLOURS["base"], POLICY_COLOURS["trained"]
 
 Frames = Sequence[pd.DataFrame]
@@ -230,7 +231,7 @@ def plot_learning(training: pd.DataFrame) -> Picture:
 def plot_checkpoints(training: Frames, checkpoints: Frames, evaluations: Frames) -> Picture:
     """Plot held-out scores against training episodes, one panel per task: the base model and then
     every checkpoint, on the same incidents. Faint lines are seeds, bands 95 % intervals, and
-    horizontal lines scripts.
+    horizontal lines scripts. Axes begin at 0.5 if the model is never below.
     """
     played, indices = _played(training), set(checkpoints[0]["index"])
     whole = [frame[frame["index"].isin(indices)] for frame in evaluations]
@@ -240,30 +241,38 @@ def plot_checkpoints(training: Frames, checkpoints: Frames, evaluations: Frames)
     ]
     steps, tasks = sorted(set(frames[0]["step"])), list(dict.fromkeys(frames[0]["task"]))
     x = [played.get(step, 0) for step in steps]
-    figure, panels = task_panels(3.0, tasks)
-    for task, ax in panels.items():
-        scores = [
+    players = ["base", *["trained"] * (len(steps) - 1)]
+    scores = {
+        task: [
             seed_scores([frame[frame["step"] == step] for frame in frames], task, policy)
-            for step, policy in zip(steps, ("base", *["trained"] * len(steps)), strict=False)
+            for step, policy in zip(steps, players, strict=True)
         ]
-        ax.plot(x, [at_step.mean(axis=1) for at_step in scores], color=TRAINED, alpha=0.5, lw=0.9)
-        means, low, high = zip(*(two_way_mean([at_step]) for at_step in scores), strict=True)
+        for task in tasks
+    }
+    floor = 0.5 if min(at.mean(1).min() for each in scores.values() for at in each) > 0.5 else 0.0
+    figure, panels = task_panels(3.2, tasks)
+    for task, ax in panels.items():
+        ax.plot(x, [at.mean(axis=1) for at in scores[task]], color=TRAINED, alpha=0.5, lw=0.9)
+        means, low, high = zip(*(two_way_mean([at]) for at in scores[task]), strict=True)
         ax.fill_between(x, low, high, color=TRAINED, alpha=0.15, lw=0)
         ax.plot(x, means, "-o", color=TRAINED, lw=2.4, ms=5)
         ax.plot(x[:1], means[:1], "o", color=BASE, ms=7, zorder=5)
         ends = {"trained": (means[-1], TRAINED)}
         for name, own in whole[0][whole[0]["task"] == task].groupby("policy")["score"]:
             if name in ("loudest", "trace"):
-                ends[name] = (own.mean(), policy_colour(name))
-                ax.axhline(own.mean(), color=ends[name][1], lw=1.2, ls=(0, (4, 2)), zorder=1)
-        ax.set_ylim(0.0, 1.02)
+                below = f"\n{own.mean():.2f} ↓" if own.mean() < floor else ""
+                ends[f"{name}{below}"] = (max(own.mean(), floor), policy_colour(name))
+                ax.axhline(own.mean(), color=policy_colour(name), lw=1.2, ls=(0, (4, 2)), zorder=1)
+        ax.set_ylim(floor, 1.02)
         label_ends(ax, ends)
+    levels = {task: [at.mean() for at in each] for task, each in scores.items()}
+    most = max(tasks, key=lambda task: levels[task][-1] - levels[task][0])
+    best = x[int(np.argmax(np.mean([*levels.values()], axis=0)))]
+    title = f"It gains most on {words(most)}; the mean of the tasks is highest after {best:,.0f}"
+    figure.suptitle(f"{title} episodes", fontsize=10.5)
     panels[tasks[0]].set_ylabel("mean held-out score (0 to 1)")
-    figure.supxlabel(
-        f"training episodes played ({count_seeds(len(training))}; {len(indices)} held-out incidents"
-        " a task, played greedily; grey: the base)",
-        fontsize=10,
-    )
+    how = f"{count_seeds(len(training))}; {len(indices)} held-out incidents a task, played greedily"
+    figure.supxlabel(f"training episodes played ({how}; grey: the base)", fontsize=10)
     return figure
 
 
@@ -317,41 +326,32 @@ def plot_gain(training: Frames, evaluations: Frames) -> Picture:
 
 
 def plot_strata(evaluations: Frames) -> Picture:
-    """Plot each stratum from base to trained: one panel per task, one row per stratum, and the
-    number of incidents at the right. More is better, except for real faults dismissed.
+    """Plot what a mean hides, from base to trained: one row per task for `SHOWN`, and one for each
+    other stratum that fell. More is better, except for real faults dismissed.
 
     A blue line is a change for the better by more than its paired 95 % interval, a thick black one
     ("worse") such a change for the worse, and a grey one is no significant change.
     """
-    changes = stratum_changes(evaluations)
-    changes = changes[[STRATA[name].better != 0 for name in changes["stratum"]]]
-    order, kept = {name: place for place, name in enumerate(STRATA)}, named_once(changes)
-    rows = sorted(
-        set(zip(kept["stratum"], kept["group"], strict=True)),
-        key=lambda row: (order[row[0]], group_order(row[1])),
-    )
-    tasks = list(changes["task"].unique())
-    figure, panels = task_panels(1.1 + 0.27 * len(rows), tasks)
-    for task, ax in panels.items():
-        own = changes[changes["task"] == task].set_index(["stratum", "group"])
-        for y, at in enumerate(rows):
-            count = "none"
-            if at in own.index:
-                count = str(_draw_change(ax, own.loc[at], y))
-            ax.text(1.3, y, count, ha="right", va="center", fontsize=SMALL)
-        ax.set(xlim=(-0.04, 1.31), xticks=UNIT)
-    figure.supxlabel(
-        f"share (0 to 1; {count_seeds(len(evaluations))}); grey dot: base, blue: trained, grey"
-        " line: may be chance; at the right: incidents",
-        fontsize=10,
-    )
-    name_rows(panels[tasks[0]], [label(*row) for row in rows])
-    panels[tasks[0]].set_ylim(len(rows) - 0.4, -0.9)
+    changes = named_once(stratum_changes(evaluations))
+    changes = changes[changes["stratum"].isin(SHOWN) | changes["fell"]]
+    order = changes["stratum"].map([*STRATA].index)
+    changes = changes.iloc[order.argsort(kind="stable")]
+    figure, axes = new_figure(0.9 + 0.32 * len(changes))
+    ax = axes[0, 0]
+    for y, (_, row) in enumerate(changes.iterrows()):
+        _draw_change(ax, row, y)
+        ax.text(1.04, y, f"of {row['incidents']}", va="center", fontsize=SMALL)
+    names = [f"{label(row.stratum, row.group)}, {words(row.task)}" for row in changes.itertuples()]
+    name_rows(ax, names, fontsize=SMALL + 0.5)
+    ax.set(xlim=(-0.02, 1.02), xticks=UNIT, xticklabels=[f"{share:.0%}" for share in UNIT])
+    seeds = count_seeds(len(evaluations))
+    said = f"share of these incidents ({seeds}); grey dot: base, blue: trained"
+    figure.supxlabel(f"{said}, grey line: may be chance", fontsize=10)
     return figure
 
 
-def _draw_change(ax: Axes, row: pd.Series, y: int) -> int:
-    """Draw a row of `stratum_changes` at height `y`; return its number of incidents."""
+def _draw_change(ax: Axes, row: pd.Series, y: int) -> None:
+    """Draw a row of `stratum_changes` at height `y`."""
     colour = INK if row["fell"] else TRAINED if row["gained"] else FAINT
     ends = [row["base"], row["trained"]]
     ax.plot(ends, [y, y], color=colour, lw=4 if row["fell"] else 2.4, zorder=1)
@@ -361,7 +361,6 @@ def _draw_change(ax: Axes, row: pd.Series, y: int) -> int:
         left = min(ends) > 0.4
         x, side = (min(ends) - 0.06, "right") if left else (max(ends) + 0.06, "left")
         ax.text(x, y, "worse", ha=side, va="center", fontsize=SMALL, weight="bold")
-    return int(row["incidents"])
 
 
 # -- the rows of a sweep -------------------------------------------------------------------------

@@ -11,13 +11,16 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy.stats import kendalltau
 
+from logtriage.catalogue import SUITES
 from logtriage.world.tasks import TASKS
 
 from ..real.cases import SOURCES, load_source
 from ..realistic.production_policies import RANKER
-from .intervals import seed_scores, two_way_mean
+from .intervals import seed_scores, stratified_mean, two_way_mean
 from .published import ROOT, TRACKS, played_in, read
 from .recorded_results import OURS
 from .recorded_tables import (
@@ -68,7 +71,7 @@ FACT = re.compile(r"<!-- =(\S+) -->(.*?)<!-- / -->", re.DOTALL)
 @cache
 def facts() -> dict[str, str]:
     """Every number that a sentence may hold, as text, by its name."""
-    numbers = track_facts() | recorded_facts() | stage_facts()
+    numbers = track_facts() | recorded_facts() | stage_facts() | suite_facts("lite")
     return {name: cell_text(value) for name, value in numbers.items()}
 
 
@@ -103,6 +106,44 @@ def track_facts() -> dict[str, Any]:
     beside = played[(played["root_cause"] == 0) & (played["remediation"] > 0)]
     numbers |= {"episodes": f"{len(played):,}", "beside": len(beside)}
     return numbers | {"beside.paged": (beside["escalation"] > 0).mean()}
+
+
+def suite_facts(suite: str) -> dict[str, Any]:
+    """How a suite agrees with the whole of `test`, among language models: the bases and the seeds
+    of both tracks. `lite.models` is how many, `lite.tau` Kendall's tau of their mean scores,
+    `lite.tau.least` and `lite.tau.most` the same with each model left out in turn, and
+    `lite.tau.novice` among the seeds of one track. `lite.half` and `lite.half.most` are half the
+    width of their intervals on the suite, on average and at most.
+    """
+    means: dict[tuple[str, str], list[float]] = {}  # on the whole, on the suite
+    halves = []
+    for track in TRACKS:
+        frames = on_test(track)
+        players = [("trained", n) for n in range(len(frames))] + [("base", 0)]
+        for policy, n in players:
+            whole = [seed_scores(frames[n : n + 1], task, policy)[0] for task in TASKS]
+            few = [
+                scores[[*SUITES[suite][task]]] for task, scores in zip(TASKS, whole, strict=True)
+            ]
+            interval = stratified_mean(few)
+            halves.append((interval.high - interval.low) / 2.0)
+            means[track, f"{policy} {n}"] = [float(np.mean([*map(np.mean, whole)])), interval.mean]
+    frame = pd.DataFrame(means, index=["whole", suite]).T
+
+    def tau(models: pd.DataFrame) -> float:
+        return float(kendalltau(models["whole"], models[suite]).statistic)
+
+    others = [tau(frame.drop(index=[model])) for model in frame.index]
+    trained = frame[frame.index.get_level_values(1) != "base 0"]
+    return {
+        f"{suite}.models": len(frame),
+        f"{suite}.tau": tau(frame),
+        f"{suite}.tau.least": min(others),
+        f"{suite}.tau.most": max(others),
+        **{f"{suite}.tau.{track}": tau(trained.loc[[track]]) for track in TRACKS},
+        f"{suite}.half": float(np.mean(halves)),
+        f"{suite}.half.most": max(halves),
+    }
 
 
 def recorded_facts() -> dict[str, Any]:

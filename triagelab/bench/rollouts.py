@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from tqdm import tqdm
 
+from logtriage.catalogue import SUITES
 from logtriage.play.episode import BaseEpisode, Episode, OpenEpisode, final_score
 from logtriage.play.scoring import PARTS
 from logtriage.policies.policy import BATCH, Played, Policy
@@ -44,13 +45,16 @@ COLUMNS = (
 
 
 class Plan(NamedTuple):
-    """Which episodes to play: `attempts` at each of `episodes` incidents of each task."""
+    """Which episodes to play: `attempts` at each of `episodes` incidents of each task, from `first`
+    on, or those that `suite` has (`catalogue.SUITES`).
+    """
 
     tasks: Sequence[str | Task]
     split: str = "test"
     episodes: int = EPISODES
     first: int = 0
     attempts: int = 1
+    suite: str = ""
 
     @property
     def indices(self) -> range:
@@ -63,7 +67,15 @@ class Plan(NamedTuple):
     @property
     def keys(self) -> list[Key]:
         """The keys of all episodes that a policy plays."""
-        return [*product(self.names, self.indices, range(self.attempts))]
+        return [
+            (name, *place)
+            for name in self.names
+            for place in product(self.indices_of(name), range(self.attempts))
+        ]
+
+    def indices_of(self, task: str) -> Sequence[int]:
+        """The incidents of a task."""
+        return SUITES[self.suite][task] if self.suite else self.indices
 
 
 class Result(NamedTuple):
@@ -129,14 +141,14 @@ def rollout_each(
     part = max(1, plan.episodes) if deadline == math.inf else batch
 
     def opened(task: str | Task, name: str, first: int, attempt: int) -> Iterator[BaseEpisode]:
-        for index in range(first, min(first + part, plan.indices.stop)):
+        for index in plan.indices_of(name)[first : first + part]:
             if errors >= MAX_CONSECUTIVE_ERRORS:
                 return
             if (name, index, attempt) not in skip:
                 yield open_episode(task, plan.split, index)
 
     named = [*zip(plan.tasks, plan.names, strict=True)]
-    for first, (task, name) in product(plan.indices[::part], named):
+    for first, (task, name) in product(range(0, plan.episodes, part), named):
         began = time.perf_counter()
         if began + longest >= deadline:
             return

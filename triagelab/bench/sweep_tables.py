@@ -174,6 +174,15 @@ def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
     return table
 
 
+def training_table(frame: pd.DataFrame, steps: int = 5) -> pd.DataFrame:
+    """The mean training reward of each row's first and last few `steps`, of all its seeds."""
+    own = frame[frame["policy"] == TRAINING].astype({"row": str})
+    reward = own.groupby(["row", "seed", "step"], sort=False)["score"].mean()
+    seeds = reward.groupby(["row", "seed"], sort=False)
+    table = pd.DataFrame({"first": seeds.head(steps), "last": seeds.tail(steps)})
+    return table.groupby("row", sort=False).mean().round(3)
+
+
 def trained_alike(frame: pd.DataFrame, row: str, other: str) -> bool:
     """Whether two rows trained the same seeds for the same steps, on as many episodes of each task.
     Only then do seeds pair: otherwise the same seed draws other incidents.

@@ -22,7 +22,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
@@ -54,6 +54,24 @@ LONGEST = 4096  # tokens of a whole conversation, more than an opening and `comp
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
+def plain_trainer(
+    trainer_class: Any, settings: dict[str, Any], world: tuple[Any, ...], parts: dict[str, Any]
+) -> Any:
+    """Make TRL's trainer.
+
+    Args:
+        trainer_class: `GRPOTrainer` with our loop or its own; see `loop` and `trainer`.
+        settings: of `GRPOConfig`; what is changed in it holds for the run.
+        world: what `TriageTools` takes, the environment.
+        parts: the trainer's other arguments: model, tokenizer, incidents and logs.
+    """
+    from trl import GRPOConfig  # not before the model: Unsloth must be imported before TRL
+
+    return trainer_class(
+        args=GRPOConfig(**settings), environment_factory=partial(TriageTools, *world), **parts
+    )
+
+
 def train(
     config: TrainingConfig,
     folder: str | Path,
@@ -62,6 +80,7 @@ def train(
     until: int | None = None,
     track: str = "",
     hours: float = math.inf,
+    make_trainer: Callable[..., Any] = plain_trainer,
 ) -> Path:
     """Train with GRPO into `folder`, resuming where an earlier attempt stopped. Returns the trained
     model's folder, or the run's if `until` stopped it earlier.
@@ -72,6 +91,7 @@ def train(
         until: stop after this step, with a checkpoint, to go on another time; None for the last.
         track: a tracker for the metrics, one of transformers' `report_to`; empty for none.
         hours: train no longer than this, loading included; the model is that of the last step.
+        make_trainer: as `plain_trainer`; notebook 3 writes it out.
 
     Raises:
         ValueError: when the folder holds a run with other settings, another process trains in it,
@@ -92,7 +112,8 @@ def train(
             return folder
         if reached is not None and last.get("seconds", 0.0) > 3600 * hours * last["step"]:
             return _ended_by_time(folder)  # not one more step
-        return _train_on(config, settings, folder, progress, open_episode, until, track, deadline)
+        options = (progress, open_episode, until, track, deadline, make_trainer)
+        return _train_on(config, settings, folder, *options)
 
 
 def _train_on(
@@ -104,6 +125,7 @@ def _train_on(
     until: int | None,
     track: str,
     deadline: float,
+    make_trainer: Callable[..., Any],
 ) -> Path:
     """Train from the last checkpoint, if there is one, until the run or its time ends; the folder
     is locked. `settings` are those of `run_settings`; all else is as in `train`.
@@ -117,7 +139,8 @@ def _train_on(
     from .trainer import MetricsLog
 
     metrics = MetricsLog(folder, config.steps, progress, until, deadline)
-    trainer = _make_trainer(config, folder, model, tokenizer, open_episode, metrics, track)
+    loaded = model, tokenizer
+    trainer = _make_trainer(config, folder, *loaded, open_episode, metrics, track, make_trainer)
     if progress:
         print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")
     try:
@@ -150,27 +173,30 @@ def _make_trainer(
     open_episode: OpenEpisode | None,
     metrics: Any,
     track: str,
+    make_trainer: Callable[..., Any],
 ) -> Any:
     """TRL's trainer with our loop or its own, which plays incidents and logs to `metrics`."""
     from datasets import Dataset
     from transformers.trainer_callback import PrinterCallback
 
     from .loop import KeptTrainer
-    from .trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
+    from .trainer import EpisodeRecorder, IncidentTrainer, check_settings, grpo_settings
 
     # TRL warns that `environment_factory` may change; it is pinned.
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     names = names_for(model.config.to_dict())  # by which the model knows services
     opened = open_episode or (open_varied if config.varied else open_incident)
-    trainer = (KeptTrainer if config.loop == "kept" else IncidentTrainer)(
-        model=model,
-        args=grpo_arguments(config, folder, track),
-        processing_class=tokenizer,
-        train_dataset=Dataset.from_list(incident_rows(config)),
-        environment_factory=partial(TriageTools, opened, names),
-        reward_funcs=[EpisodeRecorder(folder, count=config.loop == "trl")],
-        callbacks=[metrics],
-    )
+    settings = grpo_settings(config, folder, track)
+    parts = {
+        "model": model,
+        "processing_class": tokenizer,
+        "train_dataset": Dataset.from_list(incident_rows(config)),
+        "reward_funcs": [EpisodeRecorder(folder, count=config.loop == "trl")],
+        "callbacks": [metrics],
+    }
+    trainer_class = KeptTrainer if config.loop == "kept" else IncidentTrainer
+    trainer = make_trainer(trainer_class, settings, (opened, names), parts)
+    check_settings(trainer.args, settings)
     # TRL's constructor takes no setting of ours.
     trainer.credit, trainer.constrained = config.credit, config.constrained
     trainer.remove_callback(PrinterCallback)

@@ -261,9 +261,11 @@ def _cluster(workers: int | None) -> Client:
 
 
 def summarise_sweep(sweep: Sweep) -> list[Path]:
-    """Write a finished sweep's summary, if held-out incidents were played; return its files."""
+    """Write a finished sweep's summary, if held-out incidents were played, and print the training
+    reward of each row; return its files.
+    """
     from ..bench.plots import plot_sweep_seeds  # slow to import
-    from ..bench.sweep_tables import gather, score
+    from ..bench.sweep_tables import gather, score, training_table
 
     if not any((point.folder / "evaluation.parquet").exists() for point in sweep.points):
         return []
@@ -271,6 +273,7 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
     folder.mkdir(exist_ok=True)
     frame = gather([(point.row, point.seed, point.folder) for point in sweep.points])
     table = score(frame, against=sweep.file.against)
+    print(f"training reward, first and last steps:\n{training_table(frame).to_string()}")
     frame.to_parquet(folder / "episodes.parquet", index=False, compression="zstd")
     table.to_parquet(folder / "summary.parquet", index=False, compression="zstd")
     runs = [record_of(point.folder) for point in sweep.points]

@@ -47,11 +47,11 @@ def precision(config: TrainingConfig) -> dict[str, Any]:
     }
 
 
-def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRPOConfig:
+def grpo_settings(config: TrainingConfig, folder: Path, track: str = "") -> dict[str, Any]:
     """TRL's settings for a run in `folder`, the same with and without Unsloth. All that matter are
-    set, since Unsloth has other defaults, and checked afterwards, since Unsloth changes some.
+    set, since Unsloth has other defaults.
     """
-    asked: dict[str, Any] = {
+    return {
         "output_dir": str(folder),
         "seed": config.seed,
         "data_seed": config.seed,
@@ -98,7 +98,12 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
         "dataloader_num_workers": 0,
         **precision(config),
     }
-    arguments = GRPOConfig(**asked)
+
+
+def check_settings(arguments: GRPOConfig, asked: dict[str, Any]) -> None:
+    """Raise `RuntimeError` if TRL's settings are not those that were asked for: Unsloth changes
+    some.
+    """
     kept = {name: getattr(arguments, name) for name in asked}
     kept["scale_rewards"] = kept["scale_rewards"] or "none"  # Unsloth writes False for it
     if kept != asked:
@@ -107,7 +112,6 @@ def grpo_arguments(config: TrainingConfig, folder: Path, track: str = "") -> GRP
             f"the trainer's settings were changed: {changed}; install the versions of trl and "
             "unsloth that requirements.txt and requirements-gpu.txt name"
         )
-    return arguments
 
 
 class IncidentTrainer(GRPOTrainer):

@@ -7,6 +7,7 @@ from helpers import needs
 from scripted_turns import WRONG, as_played_by, conversed, does, message_of, opening
 from talking_server import said
 
+from logtriage.catalogue import suite_places
 from logtriage.play.actions import Action
 from logtriage.play.tools import tool_schemas
 from logtriage.world.incidents import sample_incident
@@ -117,6 +118,13 @@ def test_each_split_is_a_task_and_names_are_checked(tmp_path):
         assert list(scores(log)) == [f"single_crash/{split}/0"]
     with pytest.raises(ValueError, match="unknown task 'crash'; choose one of single_crash"):
         played({}, tmp_path, options={"task": "crash"})
+
+
+def test_a_suite_is_a_task(tmp_path):
+    places = suite_places("lite")
+    scripts = {opening(task, index): [said(content="no")] for task, index in places}
+    log = played(scripts, tmp_path, "lite")
+    assert {*scores(log)} == {f"{task}/test/{index}" for task, index in places}
 
 
 def test_another_solver_is_refused(tmp_path):

@@ -305,6 +305,10 @@ def test_the_command_refuses_what_there_is_not(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a lock is left beside the file that is named
     assert "choose one of single_crash" in refusal("mcp", "--task", "nope")
     assert "index must be" in refusal("mcp", "--first", 10**30)
+    assert "choose lite" in refusal("mcp", "--suite", "nope")
+    assert "drop --task, --split" in refusal(
+        "mcp", "--suite", "lite", *("--split", "test"), "--task", "all"
+    )
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for command in (("mcp", "--http"), ("serve", "--port")):

@@ -12,6 +12,7 @@ from helpers import refusal
 from talking_server import RESOLVES, refused, talking, without_pauses
 from test_command_line import run as run_command
 
+from logtriage.catalogue import suite_places
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession
 from logtriage.policies.scripted import ConstantPolicy
@@ -19,8 +20,17 @@ from logtriage.registry import make_policy
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
 from triagelab.bench import benchmark
-from triagelab.bench.evaluation import evaluate, make_plan, report
+from triagelab.bench.evaluation import (
+    ANSWERS,
+    READ,
+    WRITTEN,
+    evaluate,
+    make_plan,
+    report,
+    suite_plan,
+)
 from triagelab.bench.journal import open_journal, read_trajectories
+from triagelab.bench.published import RESULTS
 from triagelab.bench.registry import POLICIES, Player, behind_endpoint, scripted
 from triagelab.bench.rollouts import EPISODES, MAX_CONSECUTIVE_ERRORS, Plan, rollout, rollout_each
 from triagelab.bench.score_tables import attempts_table, detection_table, score_table
@@ -221,6 +231,30 @@ def test_a_plan_is_of_incidents_that_there_are():
     ):
         with pytest.raises(ValueError, match=message):
             make_plan(*asked)
+
+
+def test_a_suite_says_what_it_will_cost_and_gives_one_mean(path):
+    result = run_command("evaluate", "--suite", "lite", "--model", "base", "--trajectories", path)
+    assert result.exit_code == 0, result.output
+    cost, said, *_ = result.stdout.splitlines()
+    assert cost.startswith("lite: 30 incidents; a model reads about 228,000 tokens and writes 8,1")
+    assert "as long as 8 answers one after the other (50 incidents at once)" in cost
+    assert said.startswith("test, 10 incidents of each task, which are the suite lite")
+    rows = [json.loads(line)["row"] for line in path.read_text().splitlines()[1:]]
+    assert sorted((row["task"], row["index"]) for row in rows) == sorted(suite_places("lite"))
+    mean = sum(row["score"] for row in rows) / 30
+    assert f"base: mean over the tasks {mean:.3f} [" in result.stdout
+    # The whole set is played from there on.
+    assert make_plan(["all"], "test").keys[0] in suite_plan("lite").keys
+    for wrong in (("--suite", "lite", "--first", "1"), ("--suite", "light")):
+        assert run_command("evaluate", "--policy", "trace", *wrong).exit_code == 2
+
+
+def test_the_cost_that_is_said_is_that_of_the_language_model_that_was_played():
+    frame = pd.read_parquet(RESULTS / "smollm2" / "episodes.parquet")
+    own = frame[frame["policy"] == "expert's lessons, constrained"]
+    needed = own[["calls", "prompt_tokens", "completion_tokens"]].mean()
+    assert (needed / [ANSWERS, READ, WRITTEN]).between(0.6, 1.6).all()
 
 
 def test_real_incidents_are_evaluated_and_verified(path):

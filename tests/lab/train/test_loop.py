@@ -10,6 +10,7 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset
 from torch.nn.utils.rnn import pad_sequence
+from trl import GRPOConfig
 
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
@@ -21,6 +22,7 @@ from triagelab.bench.runs import read_jsonl
 from triagelab.language_models.decoder import PADDED, Writer, shared_prefix
 from triagelab.language_models.language_models import LanguageModelPolicy
 from triagelab.language_models.loading import load_language_model
+from triagelab.train.group import HEADS, play_group, plot_group
 from triagelab.train.grpo import train
 from triagelab.train.loop import (
     WHOLE,
@@ -31,7 +33,7 @@ from triagelab.train.loop import (
     group_advantages,
 )
 from triagelab.train.settings import incident_rows, make_config
-from triagelab.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_arguments
+from triagelab.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_settings
 
 INCIDENT = sample_incident("cascading_failure", "train", 0)
 SEVERITY, ROOT = "classify_severity", "identify_root_cause"
@@ -85,7 +87,7 @@ def test_the_loss_and_its_gradient_are_those_of_trl(tiny_base, tmp_path, apart):
         model, tokenizer = load_language_model(tiny_base)
         trainer = kind(
             model=model,
-            args=grpo_arguments(config, tmp_path / kind.__name__),
+            args=GRPOConfig(**grpo_settings(config, tmp_path / kind.__name__)),
             processing_class=tokenizer,
             train_dataset=Dataset.from_list(incident_rows(config)),
             environment_factory=partial(TriageTools, Episode.open),
@@ -271,3 +273,13 @@ def test_an_answer_is_compared_with_the_same_answer_of_others_and_a_decision_wit
     assert [session.late for session in group] == [0, 1, 0]
     for advantage in group_advantages([closed(logs, None, team, resolve) for _ in range(3)]):
         assert [*advantage.calls, advantage.outside] == pytest.approx([0.0] * 5)  # all are equal
+
+
+def test_a_group_is_shown_with_the_advantages_that_it_would_have():
+    group = play_group("base", "cascading_failure", 5, size=4)
+    assert group["reward"].is_monotonic_decreasing and len(group) == 4
+    # All answers of one kind have a mean of 0: those are compared with each other.
+    for head in HEADS:
+        given = [advantage for _, advantage in group[head] if advantage == advantage]
+        assert sum(given) == pytest.approx(0.0, abs=1e-9)
+    assert len(plot_group(group).axes) == 1

@@ -18,6 +18,7 @@ from helpers import run
 from made_up_sweeps import make_points
 from nbformat.v4 import new_code_cell, new_notebook
 
+from triagelab.bench.sweep_tables import read_sweep, training_table
 from triagelab.train import sweeps
 from triagelab.train.sweeps import load_sweep, summarise_sweep
 
@@ -126,7 +127,7 @@ def test_a_point_is_finished_when_its_process_says_so(tmp_path, monkeypatch):
     assert point(parameters={"size": 2}).state() == "waiting"  # another point there
 
 
-def test_finished_points_are_summarised(tmp_path):
+def test_finished_points_are_summarised(tmp_path, capsys):
     path = write_sweep(tmp_path, rows={"one": {}, "two": {"size": 2}}, against="one")
     sweep = load_sweep(path, tmp_path / "out")
     assert summarise_sweep(sweep) == []  # a notebook that plays no held-out incidents
@@ -134,6 +135,12 @@ def test_finished_points_are_summarised(tmp_path):
     for _, _, folder in make_points(tmp_path / "out", {"one": 0.4, "two": 0.7}, seeds=2):
         (folder / "config.json").write_text(json.dumps(record))
     names = {path.name for path in summarise_sweep(sweep)}
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in said] == ["training", "first", "row", "one", "two"]
+    assert all(float(line.split()[1]) < float(line.split()[2]) for line in said[3:])
+    # Notebook 6 opens it.
+    record, frame = read_sweep(tmp_path / "out" / "summary-toy")
+    assert record["name"] == "toy" and [*training_table(frame).index] == ["one", "two"]
     assert names == {"episodes.parquet", "summary.parquet", "sweep.json", "seeds.png"}
 
 

@@ -2,17 +2,29 @@
 
 import inspect
 import math
+import runpy
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
+import nbformat
 import pytest
 from lab_helpers import lines
 from transformers import TrainerControl, TrainerState
 from trl import GRPOConfig, GRPOTrainer
 
+from logtriage.play.tools import TriageTools
+from triagelab.bench.published import read, seeds_of
 from triagelab.train import trainer
 from triagelab.train.loop import KeptTrainer
 from triagelab.train.settings import make_config
-from triagelab.train.trainer import IncidentTrainer, MetricsLog, grpo_arguments, unreachable_calls
+from triagelab.train.trainer import (
+    IncidentTrainer,
+    MetricsLog,
+    check_settings,
+    grpo_settings,
+    unreachable_calls,
+)
 
 HOOKS = {  # private methods of TRL that these override
     IncidentTrainer: {
@@ -54,9 +66,11 @@ def test_trl_has_the_private_parts_that_are_relied_on():
         assert part in source, part
 
 
-def test_a_step_is_one_update_and_no_trainer_changes_its_settings(tmp_path, monkeypatch):
+def test_a_step_is_one_update_and_no_trainer_changes_its_settings(tmp_path):
     config = make_config("novice", model="x", micro_batches=4)
-    arguments = grpo_arguments(config, tmp_path)
+    asked = grpo_settings(config, tmp_path)
+    arguments = GRPOConfig(**asked)
+    check_settings(arguments, asked)
     assert arguments.generation_batch_size == config.episodes == 64
     assert arguments.max_tool_calling_iterations == 15  # the longest task's steps
 
@@ -66,9 +80,35 @@ def test_a_step_is_one_update_and_no_trainer_changes_its_settings(tmp_path, monk
             self.scale_rewards = False  # Unsloth's word for "none"
             self.temperature = 0.9
 
-    monkeypatch.setattr(trainer, "GRPOConfig", Changed)
     with pytest.raises(RuntimeError, match=r"changed: {'temperature': 0\.9}"):
-        grpo_arguments(config, tmp_path)
+        check_settings(Changed(**asked), asked)
+
+
+def test_notebook_3_writes_out_the_settings_that_every_run_has(tmp_path):
+    path = Path(__file__).parents[3] / "notebooks" / "03_grpo_training.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    (source,) = (cell.source for cell in cells if "GRPOTrainer(" in cell.source)
+    shown = source.partition("\n\n\nasked =")[0]
+    assert len(shown.splitlines()) <= 30 and "GRPOConfig(" in shown and "get_reward" in shown
+    config = make_config("novice", model="x")
+    names = {"config": config, "TriageTools": TriageTools, "partial": partial}
+    (tmp_path / "shown.py").write_text(shown)
+    names = runpy.run_path(tmp_path / "shown.py", names)
+    asked = grpo_settings(config, tmp_path)
+    made = names["make_trainer"](dict, dict(asked), (), {})
+    assert made["args"].to_dict() == GRPOConfig(**asked).to_dict()
+    assert isinstance(made["environment_factory"](), TriageTools)
+
+
+def test_what_notebook_3_says_of_its_curve_holds_of_the_published_seeds():
+    falls = []
+    for run in seeds_of("novice"):
+        tasks = read(run / "episodes.parquet").groupby(["step", "task"])["score"].mean().unstack()
+        level = tasks.rolling(15, min_periods=1, center=True).mean().mean(axis=1)
+        falls.append(level.iloc[-1] < level.max())
+        held_out = read(run / "checkpoints.parquet").groupby("step")["score"].mean()
+        assert held_out.loc[80] > held_out.loc[40]
+    assert sorted(falls) == [False, True, True, True, True]
 
 
 def answer(content):
