@@ -52,6 +52,7 @@ NO_TROUBLE = "no line tells of trouble"
 NO_BEFORE = "no stretch of the log is unlike the rest of it; give it more of the time before"
 MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its clock is in doubt
 FEW = 60  # records below which no suspect is likely
+MANY = 200  # records from which an error is nothing special
 LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
 MOST_UNNAMED = 0.25  # share of lines without a speaker from which it is said
 VERSION = 4  # of the fields of an answer
@@ -267,7 +268,18 @@ def _mostly_calm(log: Log, findings: Findings) -> bool:
     for _, shape, count in log.tally.rows():
         lines[shapes[shape].level] += count
     trouble = sum(count for level, count in lines.items() if level >= WARN)
-    return not lines[FATAL] and trouble < LEAST_TROUBLE * log.tally.records
+    if lines[FATAL] or trouble >= LEAST_TROUBLE * log.tally.records:
+        return False
+    troubles = findings.evidence[findings.suspects[0].service].troubles
+    own = any(trouble.cause and trouble.level > WARN for trouble in troubles)
+    return not own or log.tally.records >= MANY
+
+
+def _at_once(log: Log) -> bool:
+    """Whether no line comes before the first one of trouble."""
+    rows = [(second, log.tally.shapes[number]) for second, number, _ in log.tally.rows()]
+    troubled = [second for second, shape in rows if shape.level >= WARN]
+    return min(troubled, default=0) <= min(second for second, _ in rows)
 
 
 def _time(log: Log, second: int) -> str:
@@ -298,7 +310,8 @@ def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
         chance = confidence_without_before(findings.suspects, findings.evidence)
         if chance < POSSIBLE_FROM or _mostly_calm(log, findings):
             return UNSURE, 0.0, NO_BEFORE
-        return POSSIBLE, chance, "trouble from the first line on, so nothing shows what is usual"
+        before = "trouble from the first line on" if _at_once(log) else "few calm lines come before"
+        return POSSIBLE, chance, f"{before}, so nothing shows what is usual"
     chance = confidence(findings.suspects, findings.evidence, findings.window.gain)
     if chance < POSSIBLE_FROM:
         near = " or ".join(suspect.service for suspect in findings.suspects[:2])

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-from .levels import CALM, WARN, level_of_status, named_level
+from .levels import CALM, LEVELS, WARN, level_of_status, named_level
 from .lines import Reading, blocks
 from .names import Namer, service_name
 from .objects import (
@@ -194,7 +194,12 @@ class ObjectLayout:
         written = [str(value) for path in self._time[:1] for value in values[path][:SOME]]
         forms = find_forms([value.encode("utf-8", "replace") for value in written])
         self._clocks = [Clock(form) for form in forms]  # for times written as text
-        self._level = [*filter(levelled, named("level"))]
+
+        def worded(path: KeyPath) -> bool:
+            named = short(path[-1]) not in ("type", "kind", "event")  # `log` is a type, too
+            return named and share(path, lambda value: str(value).strip().lower() in LEVELS) > 0.95
+
+        self._level = [*filter(levelled, named("level"))] or [*filter(worded, common)]
         self._message = [
             path
             for path in named("message")
