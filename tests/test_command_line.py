@@ -182,7 +182,7 @@ SHOP_LOG = "".join(
     for text, start in SHOP.items()
     if second >= start
 )
-FIRST = "cart-db, since 2026-11-22 03:55:00: possible (80%), "
+FIRST = "cart-db, since 2026-11-22 03:55:00: possible (74%), "
 
 
 @pytest.fixture
