@@ -118,8 +118,14 @@ def test_what_all_prompts_share_is_read_once_a_step(tiny_smollm2, tmp_path, monk
         begin(self, model, ids)
 
     monkeypatch.setattr(SharedPrompt, "__init__", count)
+    score = ToolSession.reward  # of a random model it is 0, but episodes differ in length
+
+    def longer(session):
+        return score(session) + len(session.episode.history)
+
+    monkeypatch.setattr(ToolSession, "reward", longer)
     for parts in (1, 4):
-        config = make_config("smollm2", model="smollm2", steps=2, group=8, micro_batches=parts)
+        config = make_config("smollm2", model="smollm2", steps=2, group=4, micro_batches=parts)
         train(config, tmp_path / str(parts), progress=False)
         norms.append(read_jsonl(tmp_path / str(parts) / "metrics.jsonl")["grad_norm"].iloc[0])
     assert len(lengths) == 4 and min(lengths) > PADDED
