@@ -112,16 +112,25 @@ def closed_gate(episode: Episode) -> str:
 
 def _proof(episode: Episode, root: str, fault: str) -> str:
     """The line that tells of the fault: one that was shown, else one that the root has to show."""
-    cause = cause_of(episode.incident)
-    proof, asked = (root, Reading("proof", fault)), Episode(episode.incident)
+    cause, proof = cause_of(episode.incident), (root, Reading("proof", fault))
+    if shown := _first_line(episode, proof):
+        step, line = shown
+        return f'step {step} showed the {cause}: "{line}"'
+    asked = Episode(episode.incident)
     while not asked.done:
         asked.act(Action("request_more_logs", (root,)))
-    for source, played in (("step {} showed", episode), (f"{root} shows, if asked,", asked)):
-        for observation in (played.opening, *(step.observation for step in played.history)):
-            for line in observation.lines or ():
-                if read_line(line) == proof:
-                    return f'{source.format(observation.step)} the {cause}: "{line}"'
+    if shown := _first_line(asked, proof):
+        return f'{root} shows, if asked, the {cause}: "{shown[1]}"'
     return f"no line tells of the {cause}, even if {root} is asked at every step"
+
+
+def _first_line(episode: Episode, meaning: tuple[str, Reading]) -> tuple[int, str] | None:
+    """The first line with this meaning that an episode has shown, after its step."""
+    for observation in (episode.opening, *(step.observation for step in episode.history)):
+        for line in observation.lines or ():
+            if read_line(line) == meaning:
+                return observation.step, line
+    return None
 
 
 def score_parts(score: Score, record: Record, incident: Incident) -> list[Answer]:

@@ -4,6 +4,7 @@
 
 import gzip
 import json
+from functools import cache
 from pathlib import Path
 
 RECORDED = Path(__file__).with_name("recorded.json.gz")  # by name, then task, then index
@@ -14,6 +15,13 @@ WHY = "Chosen by a rule: the model fails before training and not after, as in 11
 
 def recorded_at(task: str, split: str, index: int) -> dict[str, list[str]]:
     """The actions of those recorded on an incident of the default call graph, by name."""
-    recorded = json.loads(gzip.decompress(RECORDED.read_bytes())) if split == "test" else {}
+    recorded = _recorded() if split == "test" else {}
     at = {name: done.get(task, [])[index : index + 1] for name, done in recorded.items()}
     return {name: done[0].split() for name, done in at.items() if done}
+
+
+@cache
+def _recorded() -> dict[str, dict[str, list[str]]]:
+    """The actions on each incident, separated by spaces: by name, then task, then index."""
+    recorded: dict[str, dict[str, list[str]]] = json.loads(gzip.decompress(RECORDED.read_bytes()))
+    return recorded
