@@ -119,11 +119,17 @@ def reliability(named: Iterable[tuple[Answer, bool]]) -> dict[str, Any]:
     return {"bins": bins, "error": error, "likely": len(likely), "likely_right": sum(likely)}
 
 
+def rows_of(earned: dict[str, Any]) -> list[str]:
+    """The rows of a table of what `reliability` returns."""
+    return [
+        f"| {row['from']:.0%} or more | {row['answers']} | {row['said']:.0%} | {row['right']:.0%} |"
+        for row in earned["bins"]
+    ]
+
+
 def show(earned: dict[str, Any]) -> None:
     """Print what `reliability` returns."""
-    for row in earned["bins"]:
-        said, right = f"{row['said']:.0%}", f"{row['right']:.0%}"
-        print(f"| {row['from']:.0%} or more | {row['answers']} | {said} | {right} |")
+    print("\n".join(rows_of(earned)))
     total = sum(row["answers"] for row in earned["bins"])
     print(f"expected calibration error {earned['error']:.3f} over {total} answers")
     print(f"likely: right {earned['likely_right']} times of {earned['likely']}")

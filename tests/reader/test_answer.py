@@ -8,7 +8,7 @@ from itertools import product
 from random import Random
 
 import pytest
-from calibration import varied
+from calibration import FILE, rows_of, varied
 from shop_log import COMPLAINTS, CORRUPT, ONSET, OURS, ROWS, USUAL, calm, trouble, written
 
 from logreader.answer import (
@@ -282,3 +282,12 @@ def test_of_services_that_tie_none_is_surer_than_their_number_allows(services):
         rows += trouble(name, "disk of {n} is full, no space left on device")
     answer = answer_of(read(rows))
     assert answer.confidence <= 1 / services + 0.01 and answer.sure != LIKELY
+
+
+def test_the_page_says_what_calibration_has_written():
+    earned = json.loads(FILE.read_text())["confidence"]
+    page = (FILE.parents[1] / "own-logs.md").read_text()
+    answers = sum(row["answers"] for row in earned["bins"])
+    assert "\n".join(rows_of(earned)) in page
+    assert f"calibration error is {earned['error']:.3f} over the {answers} answers" in page
+    assert f"{earned['likely_right']} times of {earned['likely']}." in page
