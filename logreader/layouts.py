@@ -189,16 +189,15 @@ class ObjectLayout:
         def levelled(path: KeyPath) -> bool:
             return share(path, lambda value: named_level(value, short(path[-1])) is not None) > 0.8
 
+        def worded(path: KeyPath) -> bool:
+            named = short(path[-1]) not in ("type", "kind", "event")  # `log` is a type, too
+            return named and share(path, lambda value: str(value).strip().lower() in LEVELS) > 0.95
+
         times = [*filter(timed, common)]
         self._time = [path for path in named("time") if path in times] or times[:1]
         written = [str(value) for path in self._time[:1] for value in values[path][:SOME]]
         forms = find_forms([value.encode("utf-8", "replace") for value in written])
         self._clocks = [Clock(form) for form in forms]  # for times written as text
-
-        def worded(path: KeyPath) -> bool:
-            named = short(path[-1]) not in ("type", "kind", "event")  # `log` is a type, too
-            return named and share(path, lambda value: str(value).strip().lower() in LEVELS) > 0.95
-
         self._level = [*filter(levelled, named("level"))] or [*filter(worded, common)]
         self._message = [
             path

@@ -124,11 +124,9 @@ def evaluate_command(
     graph = None if topology is None else load_topology(topology)
     if suite:
         refuse_beside_suite(context)
-    plan = (
-        suite_plan(suite, attempts)
-        if suite
-        else make_plan(task or ["all"], split, episodes, first, attempts, graph)
-    )
+        plan = suite_plan(suite, attempts)
+    else:
+        plan = make_plan(task or ["all"], split, episodes, first, attempts, graph)
     recorded = recorded_task(plan.names[0]) is not None
     if recorded and audited:
         raise ValueError(

@@ -139,8 +139,9 @@ def _train_on(
     from .trainer import MetricsLog
 
     metrics = MetricsLog(folder, config.steps, progress, until, deadline)
-    loaded = model, tokenizer
-    trainer = _make_trainer(config, folder, *loaded, open_episode, metrics, track, make_trainer)
+    trainer = _make_trainer(
+        config, folder, model, tokenizer, open_episode, metrics, track, make_trainer
+    )
     if progress:
         print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")
     try:
