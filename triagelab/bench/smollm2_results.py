@@ -30,6 +30,8 @@ STAGES = {
     "novice/seed-1/model": "novice's lessons, then GRPO",
     "novice/more": "novice's lessons, and more for as long",
     "expert/base": "expert's lessons",
+    "expert/seed-1/model": "expert's lessons, then GRPO",
+    "expert/more": "expert's lessons, and more for as long",
 }
 ADAPTER = "adapter_model.safetensors"
 WAYS = {"free": False, "constrained": True}  # whether the grammar holds
