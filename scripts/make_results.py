@@ -104,10 +104,12 @@ def production() -> None:
 
 
 @app.command()
-def smollm2(incidents: int = 60) -> None:
-    """Publish the adapters of SmolLM2's finished stages, and play each of them."""
+def smollm2(incidents: int = 60, new: int = 20) -> None:
+    """Publish the adapters of SmolLM2's finished stages, and play each of them on so many incidents
+    of each task of `test`, and the taught one on so many of the splits that hold something new.
+    """
     publish_adapters(RUNS / SMOLLM2)
-    play_stages(incidents)
+    play_stages(RUNS / SMOLLM2, incidents, new)
     pages()
 
 

@@ -10,7 +10,13 @@ from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from triagelab.bench import smollm2_results
 from triagelab.bench.rollouts import Result
-from triagelab.bench.smollm2_results import FOLDER, STAGES, count_malformed, publish_adapters
+from triagelab.bench.smollm2_results import (
+    CONTROLS,
+    FOLDER,
+    STAGES,
+    count_malformed,
+    publish_adapters,
+)
 from triagelab.bench.verify import MATCH, verify
 from triagelab.language_models.loading import weights_digest
 
@@ -37,13 +43,16 @@ def test_a_published_score_can_be_played_again():
 
 def test_stages_are_published_in_16_bit(tmp_path, monkeypatch):
     monkeypatch.setattr(smollm2_results, "FOLDER", tmp_path / "results")
-    run, name = tmp_path / "runs" / "novice" / "base", "adapter_model.safetensors"
-    run.mkdir(parents=True)
-    save_file({"lora": torch.ones(2)}, run / name)
-    for file in ("adapter_config.json", "base.json", "state.pt"):
-        (run / file).write_text("{}")
+    name = "adapter_model.safetensors"
+    for stage in ("novice/base", CONTROLS[0]):
+        run = tmp_path / "runs" / stage
+        run.mkdir(parents=True)
+        save_file({"lora": torch.ones(2)}, run / name)
+        for file in ("adapter_config.json", "base.json", "state.pt"):
+            (run / file).write_text("{}")
     publish_adapters(tmp_path / "runs")
-    target = tmp_path / "results" / "novice" / "base"
+    (target,) = (tmp_path / "results" / "novice").iterdir()  # the control is not published
+    assert target.name == "base"
     assert load_file(target / name)["lora"].dtype == torch.float16
     assert sorted(path.name for path in target.iterdir()) == [
         "adapter_config.json",
