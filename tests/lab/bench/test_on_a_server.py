@@ -1,5 +1,7 @@
 """Policies of the laboratory on a server: they see, do and score what they do here."""
 
+from functools import partial
+
 import pandas as pd
 import pytest
 from helpers import SHOP, free_port, refusal, serving_here
@@ -20,22 +22,12 @@ def shop():
         yield address
 
 
-def test_belief_and_audit_need_nothing_that_is_not_on_the_wire(url):
+def test_belief_and_audit_need_nothing_that_is_not_on_the_wire(shop):
     belief, tasks = make_policy("belief"), list(TASKS)
-    with Server(url) as server:
-        here, there = (
-            rollout(belief, tasks, "test", 2, open_episode=opened, judge=judge_result)
-            for opened in (Episode.open, server.open)
-        )
-    pd.testing.assert_frame_equal(here.drop(columns="seconds"), there.drop(columns="seconds"))
-
-
-def test_episodes_on_a_custom_call_graph_are_the_episodes_here(shop):
-    where = (list(TASKS), "test", 3)
     with Server(shop) as server:
         here, there = (
-            rollout(make_policy("belief"), *where, open_episode=opened)
-            for opened in (lambda *where: Episode.open(*where, SHOP), server.open)
+            rollout(belief, tasks, "test", 3, open_episode=opened, judge=judge_result)
+            for opened in (partial(Episode.open, topology=SHOP), server.open)
         )
     pd.testing.assert_frame_equal(here.drop(columns="seconds"), there.drop(columns="seconds"))
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_sweeps import make_points
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
@@ -17,11 +16,10 @@ from logtriage.world.tasks import TASKS
 from triagelab.bench import incident_plots, plots
 from triagelab.bench.intervals import mean_interval
 from triagelab.bench.plots import POLICY_COLOURS, WIDTH
-from triagelab.bench.sweep_tables import gather
+from triagelab.bench.sweep_tables import read_sweep
 
 RESULTS = Path(__file__).parents[3] / "results"
 BENCHMARK, RUN = RESULTS / "benchmark", RESULTS / "novice" / "seed-1"
-SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +38,10 @@ def runs():
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory):
-    return gather(make_points(tmp_path_factory.mktemp("sweep"), SKILLS, 3, incidents=20))
-
-
-@pytest.fixture(scope="module")
-def figures(frame, runs, sweep):
+def figures(frame, runs):
     """Every figure, most from the committed results."""
     training, _, evaluations = runs
+    plan, sweep = read_sweep(RESULTS / "ablations")
     random, worse = np.random.default_rng(0), []
     for table in evaluations:
         missed = (table["policy"] == "trained") & (random.random(len(table)) < 0.2)
@@ -58,7 +52,7 @@ def figures(frame, runs, sweep):
         "checkpoints, three seeds": plots.plot_checkpoints(*runs),
         "gain": plots.plot_gain(training[:1], evaluations[:1]),
         "strata, three seeds": plots.plot_strata(worse),
-        "sweep seeds": plots.plot_sweep_seeds(sweep, "recipe"),
+        "sweep seeds": plots.plot_sweep_seeds(sweep, plan["against"]),
     }
     for figure in drawn.values():
         figure.draw_without_rendering()

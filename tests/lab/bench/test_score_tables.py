@@ -8,17 +8,10 @@ import pytest
 from made_up_sweeps import EPISODES_A_STEP, make_points
 from test_intervals import frame
 
-from logtriage.play.scoring import PARTS
 from logtriage.world.tasks import TASKS
 from triagelab.bench import sweep_tables as tables
 from triagelab.bench.intervals import holm
-from triagelab.bench.score_tables import (
-    cell_text,
-    policy_scores,
-    score_table,
-    summarise,
-    summary_table,
-)
+from triagelab.bench.score_tables import cell_text, policy_scores, summarise, summary_table
 
 SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}
 RUN = Path(__file__).parents[3] / "results" / "novice" / "seed-1"
@@ -27,16 +20,6 @@ RUN = Path(__file__).parents[3] / "results" / "novice" / "seed-1"
 @pytest.fixture(scope="module")
 def evaluation():
     return pd.read_parquet(RUN / "evaluation.parquet")
-
-
-def test_scores_are_shown_by_policy_and_task():
-    parts = dict.fromkeys(PARTS, 0.255)
-    both = pd.concat([frame([0.0, 1.0], "b"), frame([1.0, 1.0], "a")])
-    table = score_table(both.assign(**parts, steps=[3, 4, 2, 2]))
-    assert list(table.columns) == ["policy", "task", "score", *PARTS, "steps"]
-    assert list(table["task"]) == ["b", "a"]  # in order of appearance
-    assert list(table["score"]) == ["0.500 [0.000, 1.000]", "1.000 [1.000, 1.000]"]
-    assert list(table["steps"]) == ["3.5", "2.0"] and set(table[PARTS[0]]) == {"0.26"}
 
 
 def test_policies_are_compared_on_the_same_incidents():
