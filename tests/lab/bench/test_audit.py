@@ -24,7 +24,6 @@ from triagelab.bench.audit import (
     verdict_of,
 )
 from triagelab.bench.rollouts import rollout
-from triagelab.bench.score_tables import audit_table
 from triagelab.reference.belief import BeliefPolicy
 from triagelab.reference.posterior import Posterior
 from triagelab.reference.prior import prior_of
@@ -120,20 +119,3 @@ def test_what_counts_as_an_answer_and_as_a_question():
 def test_an_answer_is_borne_out_when_likelier_than_not():
     verdicts = [verdict_of(right, p) for right in (True, False) for p in (GROUNDED, 0.499)]
     assert verdicts == ["grounded", "lucky", "misled", "reckless"]
-
-
-def row(verdict, questions=0, policy="p", index=0):
-    return {
-        **{"task": "t", "index": index, "policy": policy},
-        **{"verdict": verdict, "questions": questions},
-    }
-
-
-def test_the_table_counts_verdicts_and_questions():
-    given = (("grounded", 3), ("grounded", 1), ("lucky", 0), ("misled", 2), ("unanswered", 0))
-    rows = [row(*answer, index=index) for index, answer in enumerate(given)]
-    rows += [row("reckless", policy="q", index=index) for index in range(2)]
-    first, second = audit_table(pd.DataFrame(rows)).to_dict("records")
-    assert [first[verdict] for verdict in VERDICTS] == [0.4, 0.2, 0.2, 0.2, 0.0]
-    assert first["questions"] == 1.2
-    assert (second["policy"], second["reckless"]) == ("q", 1.0)
