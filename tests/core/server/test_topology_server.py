@@ -2,18 +2,11 @@
 
 import pytest
 from fastapi.testclient import TestClient
-from helpers import SHOP, refusal, serving_here
+from helpers import SHOP, refusal
 
-from logtriage.adapters.remote import Server
 from logtriage.environment import TriageEnvironment
 from logtriage.server.app import make_app
 from logtriage.world.tasks import splits_on
-
-
-@pytest.fixture(scope="module")
-def address():
-    with serving_here(make_app(4, SHOP)) as address:
-        yield address
 
 
 def test_the_environment_plays_on_it():
@@ -29,13 +22,6 @@ def test_the_environment_plays_on_it():
         with pytest.raises(ValueError, match="unseen_topology draws its own"):
             call()
     assert "web" in env.render_web({}) and len(env.web_actions({})) > 50
-
-
-def test_its_incidents_are_opened_there(address):
-    with Server(address) as server:
-        assert server.open("single_crash", "test", 0).incident.topology == SHOP
-        with pytest.raises(ConnectionError, match="unseen_topology draws its own"):
-            server.open("single_crash", "unseen_topology", 0)
 
 
 def test_the_page_is_of_that_graph():
