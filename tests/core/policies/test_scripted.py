@@ -132,8 +132,3 @@ def test_the_walk_down_the_calls_ends_where_two_services_complain_of_each_other(
     policy = Circle()
     policy.begin(graph, Observation(max_steps=12, lines=[]))
     assert policy.decide() == [Action("request_more_logs", ("b",))]
-
-
-def test_where_calls_go_in_circles_only_the_first_service_is_where_users_enter():
-    graph = CallGraph((Service("a", "app", ("b",)), Service("b", "app", ("a",))))
-    assert graph.entry_services == (0,) and graph.depth == {"a": 0, "b": 1}

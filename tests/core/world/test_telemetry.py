@@ -5,19 +5,13 @@ import pytest
 from logtriage.world.cluster import Cluster
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SPLITS, TASKS
-from logtriage.world.telemetry import DETAIL_LINES, LINE_KINDS, STREAM_LINES, Telemetry, figure
+from logtriage.world.telemetry import DETAIL_LINES, LINE_KINDS, STREAM_LINES, Telemetry
 from logtriage.world.wording import read_line
 
 
 def eyes(incident):
     cluster = Cluster(incident.topology, incident.injection, incident.untreated, incident.arrival)
     return Telemetry(incident, cluster, incident.stream("telemetry"))
-
-
-def test_figures_are_short_and_right():
-    values = (0.0, 0.04, 0.06, 1.0, 9.94, 9.96, 12.4, 99.6, 149.0, 1234.0, 2999.0)
-    texts = ["0", "0", "0.1", "1", "9.9", "10", "12", "100", "150", "1200", "3000"]
-    assert [figure(value) for value in values] == texts
 
 
 @pytest.mark.parametrize("split", SPLITS)
