@@ -73,6 +73,17 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def first_answer(address, process, **asked):
+    """What the server answers that is just starting in that process."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            return requests.get(address, timeout=20, **asked)
+        except (requests.ConnectionError, requests.Timeout):
+            assert process.poll() is None and time.monotonic() < until
+            time.sleep(0.1)
+
+
 @contextmanager
 def serving(log, sessions=SESSIONS):
     """A server on loopback: yields its address. `log`: where its output goes, and stays clean."""
@@ -81,15 +92,9 @@ def serving(log, sessions=SESSIONS):
     command = [sys.executable, "-m", "logtriage", "serve", *options]
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
-    address, until = f"http://127.0.0.1:{port}", time.monotonic() + 60
+    address = f"http://127.0.0.1:{port}"
     try:
-        while True:
-            try:
-                requests.get(f"{address}/health", timeout=5).raise_for_status()
-                break
-            except (requests.ConnectionError, requests.Timeout):
-                assert process.poll() is None and time.monotonic() < until, log.read_text()
-                time.sleep(0.1)
+        first_answer(f"{address}/health", process).raise_for_status()
         yield address
     finally:
         process.terminate()

@@ -50,19 +50,25 @@ def test_a_notebook_that_keeps_runs_asks_for_drive_first(path):
     assert not keeps_runs or cell.index("drive.mount") < cell.index("%pip")
 
 
+def run_cell(python, script, home):
+    """What becomes of a cell on Colab, but for the GPU."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(
+        [python, "-m", "IPython", "--no-banner", "--colors=NoColor", script],
+        cwd=script.parent,
+        env={**kept, "COLAB_GPU": "", "IPYTHONDIR": str(home), "HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS[-1:], ids=lambda path: path.stem)
 def test_without_the_repository_a_cell_says_what_to_do(path, tmp_path):
     # As on Colab, where there is neither Google Drive here nor anything at the address.
     cell = install_cell(path).replace("/content/", f"{tmp_path}/content/")
     cell = cell.replace(f"https://github.com/{logtriage.REPOSITORY}", f"file://{tmp_path}/none")
     (tmp_path / "cell.ipy").write_text(cell)
-    done = subprocess.run(
-        [sys.executable, "-m", "IPython", "--no-banner", "--colors=NoColor", "cell.ipy"],
-        cwd=tmp_path,
-        env={**os.environ, "COLAB_GPU": "", "IPYTHONDIR": str(tmp_path), "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+    done = run_cell(sys.executable, tmp_path / "cell.ipy", tmp_path)
     said = done.stdout + done.stderr
     assert "could not be cloned: set REPOSITORY" in said
     assert "Traceback" not in said and "chdir" not in said and "pip" not in said
@@ -81,14 +87,7 @@ def test_a_cell_is_rehearsed_in_a_fresh_environment(path, tmp_path):
     script = tmp_path / "notebooks" / "cell.ipy"
     script.parent.mkdir()
     script.write_text(f"{cell}\n{IMPORTED}")
-    keep = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        [fresh / "bin" / "python", "-m", "IPython", "--no-banner", "--colors=NoColor", script],
-        cwd=script.parent,
-        env={**keep, "COLAB_GPU": "", "IPYTHONDIR": str(tmp_path), "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+    done = run_cell(fresh / "bin" / "python", script, tmp_path)
     lines = done.stdout.splitlines()[-len(PACKAGES) - 1 :]
     assert lines[0] == str(content / "logtriage" / "notebooks"), done.stdout + done.stderr
     assert all(line.startswith(str(packages)) for line in lines[1:]), lines

@@ -15,7 +15,7 @@ import pytest
 import requests
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
-from helpers import ROOT, free_port, refusal, serving_here
+from helpers import ROOT, first_answer, free_port, refusal, serving_here
 from mcp.shared.memory import create_connected_server_and_client_session
 
 from logtriage.adapters import mcp as door
@@ -97,12 +97,7 @@ async def speaking(how, options):
     )
     try:
         assert address in process.stdout.readline()
-        for _ in range(200):  # what is said comes just before what is served
-            try:
-                requests.get(address, timeout=5)
-                break
-            except requests.ConnectionError:
-                time.sleep(0.05)
+        first_answer(address, process)  # what is said comes just before what is served
         yield lambda: Client(address)
     finally:
         process.terminate()
