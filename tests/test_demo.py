@@ -5,10 +5,8 @@ from dataclasses import asdict
 import demo
 import pandas as pd
 
-from logtriage.registry import make_policy
 from logtriage.world.tasks import TASKS
 from triagelab.bench.registry import in_memory, scripted
-from triagelab.bench.rollouts import rollout
 from triagelab.bench.run_evaluation import turn_tokens_of
 from triagelab.bench.score_tables import REFERENCES, split_table
 from triagelab.train.settings import make_config
@@ -22,9 +20,6 @@ def test_published_episodes_are_those_that_would_be_played(tmp_path):
         # Found by its key, so nothing of it is played again.
         kept = frame[frame["key"] == scripted(name).key]
         assert len(kept) == 200 * len(TASKS)
-        first = kept[(kept["task"] == "single_crash") & (kept["index"] < 3)]
-        again = rollout(make_policy(name), ["single_crash"], "test", 3)
-        assert list(first["score"]) == list(again["score"])
 
     # Those of the base are of the one in the package: `test_shipped_agent` plays some of them.
     turn = turn_tokens_of(asdict(make_config("novice")))
