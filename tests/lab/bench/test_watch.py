@@ -1,12 +1,11 @@
 """A policy watched in the terminal."""
 
-import pandas as pd
 from helpers import refusal, run
 
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import LoudestPolicy
 from logtriage.recorded import CHOSEN, WHY
-from triagelab.bench.published import RESULTS
+from triagelab.bench.published import read
 
 
 def test_two_policies_play_one_incident_side_by_side():
@@ -24,43 +23,36 @@ def test_two_policies_play_one_incident_side_by_side():
         assert message in refusal("watch", *arguments)
 
 
-def telling(scores):
+def telling(before, after):
     """The cascades of `test` that show best what was learned, the best first.
 
-    `scores` are the episodes of one incident each, by policy: index, score, root_cause and steps.
-    The base blames another service than the root and scores below 0.5, and the trained agent above
-    0.9; the loudest service is not the root, and the team to page is the root's owner. Deep roots
-    come first, then short episodes.
+    `before` and `after` are the episodes of the base and of the trained agent, by incident. The
+    base blames another service than the root and scores below 0.5, and the trained agent above 0.9;
+    the loudest service is not the root, and the team to page is the root's owner. Deep roots come
+    first, then short episodes.
     """
-    kept = []
-    for played in scores:
-        before, after = played["base"], played["trained"]
-        episode = Episode.open("cascading_failure", "test", int(after["index"]))
+    learned = (before["score"] < 0.5) & (before["root_cause"] == 0.0) & (after["score"] > 0.9)
+    ranked = []
+    for index in after.index[learned]:
+        episode = Episode.open("cascading_failure", "test", int(index))
         incident, loudest = episode.incident, LoudestPolicy()
         loudest.open(episode)
-        failed = before["score"] < 0.5 and before["root_cause"] == 0.0
-        if not failed or after["score"] <= 0.9 or loudest.loudest() == incident.root:
-            continue
         graph, root = incident.topology, str(incident.root)
-        if incident.team == graph.service(root).owner:
-            kept.append((-graph.depth[root], after["steps"], int(after["index"])))
-    return [index for _, _, index in sorted(kept)]
+        if loudest.loudest() != root and incident.team == graph.service(root).owner:
+            ranked.append((-graph.depth[root], after["steps"][index], index))
+    return [index for _, _, index in sorted(ranked)]
 
 
 def test_what_it_shows_by_default_is_chosen_by_a_rule():
-    frame = pd.read_parquet(RESULTS / "novice" / "seed-1" / "evaluation.parquet")
+    frame = read("novice/seed-1/evaluation.parquet")
     frame = frame[(frame["task"] == "cascading_failure") & (frame["split"] == "test")]
-    by_incident = [
-        {row["policy"]: row for row in rows.to_dict("records")}
-        for _, rows in frame.groupby("index")
-    ]
-    assert telling(by_incident)[0] == CHOSEN[-1]
-    shown = [
-        played
-        for played in by_incident
-        if played["base"]["score"] < 0.5 and played["trained"]["score"] > 0.5
-    ]
-    assert f"in {len(shown)} of {len(by_incident)} cascades" in WHY
+    before, after = (
+        frame[frame["policy"] == name].set_index("index").sort_index()
+        for name in ("base", "trained")
+    )
+    assert telling(before, after)[0] == CHOSEN[-1]
+    shown = (before["score"] < 0.5) & (after["score"] > 0.5)
+    assert f"in {shown.sum()} of {len(shown)} cascades" in WHY
     chosen = run("watch", "trace", "--pause", 0)
     assert "Chosen by a rule" in chosen.output and f"incident {CHOSEN[-1]} of test" in chosen.output
     assert "Chosen by a rule" not in run("watch", "trace", "--index", 7, "--pause", 0).output
