@@ -1,10 +1,11 @@
 """A trained agent on a log that somebody pasted."""
 
+from helpers import SHOP
+
 from logreader.diagnosis import triage
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.policies.policy import ConversationPolicy
-from logtriage.world.topology_file import load_topology
 
 ANSWERS = [
     [Action("request_more_logs", ("user-db",))],
@@ -36,8 +37,7 @@ def test_a_pasted_log_becomes_a_diagnosis():
 
 
 def test_services_of_another_cluster_need_its_call_graph():
-    shop = load_topology("examples/shop.yaml")
-    refused = triage(Scripted("scripted"), "ERROR basket-db is down", shop)
+    refused = triage(Scripted("scripted"), "ERROR basket-db is down", SHOP)
     assert refused.root_cause == "" and refused.closed_by == "resolve"
 
 

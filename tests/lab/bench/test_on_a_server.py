@@ -39,8 +39,6 @@ def test_evaluate_says_what_a_server_cannot_do(url, tmp_path, shop):
     message = refusal(*few, "--env-url", nowhere)
     assert nowhere in message and "python -m logtriage serve" in message
     path = tmp_path / "graph.yaml"
-    path.write_text("services:\n- {name: web, kind: cloud}\n")
-    assert f"{path}: unknown kind 'cloud'" in refusal(*few, "--topology", path)
     path.write_text(
         "services: [{name: web, kind: edge, calls: [db]}, {name: db, kind: database}]\n"
     )

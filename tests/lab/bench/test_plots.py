@@ -2,7 +2,6 @@
 
 import json
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,9 +15,9 @@ from logtriage.world.tasks import TASKS
 from triagelab.bench import incident_plots, plots
 from triagelab.bench.intervals import mean_interval
 from triagelab.bench.plots import POLICY_COLOURS, WIDTH
+from triagelab.bench.published import RESULTS
 from triagelab.bench.sweep_tables import read_sweep
 
-RESULTS = Path(__file__).parents[3] / "results"
 BENCHMARK, RUN = RESULTS / "benchmark", RESULTS / "novice" / "seed-1"
 
 

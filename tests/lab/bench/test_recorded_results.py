@@ -1,21 +1,18 @@
 """Policies on real incidents: what is published comes out again, and the comparison is fair."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
 from triagelab.bench import recorded_results as real
 from triagelab.bench.intervals import wilson
+from triagelab.bench.published import RESULTS
 from triagelab.real.cases import SOURCES
 from triagelab.realistic.production_policies import RANKER
-
-RESULTS = Path(__file__).parents[3] / "results" / "real"
 
 
 @pytest.fixture(scope="module")
 def published():
-    return pd.read_parquet(RESULTS / "cases.parquet")
+    return pd.read_parquet(RESULTS / "real" / "cases.parquet")
 
 
 @pytest.fixture(scope="module")

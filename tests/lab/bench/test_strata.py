@@ -5,12 +5,12 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import SHOP
 
 from logtriage.play.episode import Episode
 from logtriage.registry import make_policy
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import BENCHMARK_VERSION
-from logtriage.world.topology_file import load_topology
 from triagelab.bench.intervals import mean_interval
 from triagelab.bench.rollouts import rollout
 from triagelab.bench.score_tables import detection_table
@@ -63,11 +63,10 @@ def cell(table, stratum, group=""):
 
 
 def test_the_truth_is_that_of_the_incident_on_the_graph_that_was_played():
-    shop = load_topology("examples/shop.yaml")
     for task, split, graph in (
         ("silent_degradation", "test", None),
         ("cascading_failure", "unseen_topology", None),
-        ("single_crash", "test", shop),
+        ("single_crash", "test", SHOP),
     ):
         opened = partial(Episode.open, topology=graph)
         played = rollout(make_policy("oracle"), [task], split, 20, open_episode=opened)

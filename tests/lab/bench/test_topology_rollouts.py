@@ -1,9 +1,9 @@
 """Every policy plays on a call graph of one's own as it does on the default."""
 
 from functools import partial
-from pathlib import Path
 
 import pytest
+from helpers import SHOP
 
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import TrainedConstantPolicy, best_constant_script
@@ -11,13 +11,11 @@ from logtriage.registry import make_policy
 from logtriage.world.call_graph import Service
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology
-from logtriage.world.topology_file import load_topology
 from triagelab.bench.registry import POLICIES
 from triagelab.bench.rollouts import rollout
 from triagelab.reference import prior
 from triagelab.reference.belief import BeliefPolicy
 
-SHOP = load_topology(Path(__file__).parents[3] / "examples" / "shop.yaml")
 SMALL = Topology((Service("web", "edge", calls=("db",)), Service("db", "database")))
 open_on_shop = partial(Episode.open, topology=SHOP)
 

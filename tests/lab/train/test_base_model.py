@@ -1,7 +1,6 @@
 """The embedded base model: its tokenizer, what it learns from, and its folder."""
 
 import re
-from pathlib import Path
 from shutil import copyfile, copytree
 
 import pytest
@@ -9,12 +8,12 @@ from filelock import FileLock
 
 from logtriage.play.tools import tool_schemas
 from triagelab.bench import runs
+from triagelab.bench.published import RESULTS
 from triagelab.train import base_model
 from triagelab.train.base_model import build_base, build_expert, build_tokenizer
 from triagelab.train.sft_tasks import novice_episode
 from triagelab.train.supervised import encode
 
-RESULTS = Path(__file__).parents[3] / "results"
 TINY = {"drills": 16, "novices": 16, "layers": 1, "hidden": 32}  # of the fixture `tiny_base`
 
 

@@ -1,12 +1,12 @@
 """Settings that are refused, presets, and what follows where some of their settings are changed."""
 
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from triagelab.bench.published import RESULTS
 from triagelab.bench.runs import settings_of
 from triagelab.train.grpo import LONGEST
 from triagelab.train.settings import (
@@ -20,7 +20,6 @@ from triagelab.train.settings import (
 )
 
 TRL = {"loop": "trl", "credit": "episode", "constrained": False}
-RESULTS = Path(__file__).parents[3] / "results"
 
 
 @pytest.mark.parametrize(
