@@ -157,9 +157,9 @@ def test_a_server_that_is_not_there_or_vanishes_is_one_sentence_and_no_bad_score
 
 
 def test_a_run_is_evaluated_after_training_and_at_every_checkpoint(run):
-    # On other splits, and with scripts beside it: test_experiment.
-    frame = evaluate_run(run, 2)
-    assert frame.groupby("policy").size().to_dict() == {"base": 6, "trained": 6}
+    # On other splits, and in parts: test_experiment.
+    frame = evaluate_run(run, 2, references=("loudest",))
+    assert frame.groupby("policy").size().to_dict() == {"base": 6, "loudest": 6, "trained": 6}
     curve = evaluate_checkpoints(run, episodes=2)
     assert sorted(set(curve["step"])) == [1, 2, 3] and len(curve) == 3 * 6
     comparison = compare_transcripts(run)
