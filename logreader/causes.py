@@ -21,6 +21,10 @@ CAUSES = [
     (re.compile(f"(?i){row['pattern']}"), Cause(row["name"], row.get("own", True)))
     for row in _TABLE
 ]
+# What has happened to who speaks, in small letters: it makes a line trouble that states no level.
+OWN = re.compile(
+    "|".join(f"(?:{row['pattern']})" for row in _TABLE if row.get("own", True)).encode()
+)
 CUT_OFF = ("network unreachable", "name not resolved")  # by which a client tells that it is cut off
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from .causes import OWN
 from .words import WORDS
 
 SERVED, CALM, WARN, ERROR, FAILED, FATAL = range(6)
@@ -29,7 +30,7 @@ LETTER = re.compile(rb"([DIWEF])(?:\s+\d+ [\w./-]+:\d+\]|, \[)")
 LETTERS = {b"D": CALM, b"I": CALM, b"W": WARN, b"E": ERROR, b"F": FATAL}
 PRIORITY = re.compile(rb"^<(\d{1,3})>")  # of syslog
 
-PARTS, BAD, WRONG, COUNTED, STATUS = (
+BAD, WRONG, COUNTED, STATUS = (
     re.compile("|".join(words).encode())
     for words in (*WORDS["judged"].values(), WORDS["status"]["patterns"])
 )
@@ -70,11 +71,17 @@ def level_of(text: bytes, status: bytes) -> int:
     if stated is not None:
         return stated
     small = text.lower()
-    if not PARTS.search(small):
-        return CALM
     if BAD.search(small):
         return FATAL
-    return ERROR if WRONG.search(small) and not COUNTED.search(small) else CALM
+    if COUNTED.search(small):
+        return CALM
+    return ERROR if WRONG.search(small) or OWN.search(small) else CALM
+
+
+def tells_cause(line: bytes, before: bytes) -> bool:
+    """Whether a line tells what has happened to who speaks, and the record before it is calm."""
+    told = OWN.search(line.lower()) and level_of(line, b"") > WARN
+    return bool(told) and level_of(before, status_of(before)) < WARN
 
 
 def status_of(text: bytes) -> bytes:
