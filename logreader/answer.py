@@ -32,6 +32,7 @@ from .suspects import (
     cut_off,
     doubts,
     rank,
+    tied,
     weigh,
 )
 from .tally import UNNAMED, Tally, speakers_of
@@ -112,15 +113,15 @@ class Answer:
     version: int = VERSION
 
     def text(self) -> str:
-        """Format the answer for a terminal: the suspects, then whether that is enough to act on,
-        with who, since when, how sure and why.
+        """Format the answer for a terminal: the suspects, then the verdict, with who, since when,
+        how sure and why. A verdict that the log is not enough comes before the suspects.
         """
         rows = [suspect.text() for suspect in self.suspects]
         since = _between(self.began, self.ended)
         if self.root:
             rows.append(f"{self.root}{since}: {self.sure} ({self.confidence:.0%}), {self.why}")
         else:
-            rows.append(f"{self.sure}: {self.why}{since}")
+            rows.insert(0, f"{self.sure}: {self.why}{since}")
         for other in self.others:
             since = _between(other.began, other.ended)
             rows.append(f"also {other.root}{since}: {other.sure} ({other.confidence:.0%})")
@@ -199,6 +200,8 @@ def _answer_of(log: Log, findings: Findings) -> Answer:
     """Return the answer to one incident."""
     sure, chance, why = _sureness(log, findings)
     first = findings.suspects[0].service if findings.suspects else ""
+    if sure != UNSURE and tied(findings.suspects) > 1:
+        why += f"; it is nearly a tie with {findings.suspects[1].service}"
     window = findings.window
     chain = chain_to(first, findings.evidence) if first and sure != UNSURE else []
     chain = [name for name in chain if name != UNNAMED]
@@ -390,6 +393,8 @@ def _next(log: Log, window: Window | None, troubles: Sequence[Trouble], first: s
         return f"read the log of {visible(first, 60)} from {start} on"
     number, line = min(troubles, key=lambda trouble: trouble.first).at
     file, first_line, last_line = log.files[number], max(1, line + 1 - AROUND), line + 1 + AROUND
+    if file.layout.kind != "json document":  # of which only the ends of lines are counted
+        last_line = min(last_line, file.reading.lines)
     in_lines = file.layout.kind in ("text", "json", "text with json") and not file.packed
     if in_lines and file.name != STDIN and quoted(file.name):
         return f"sed -n '{first_line},{last_line}p' {quoted(file.name)} | cat -v"
