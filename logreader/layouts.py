@@ -40,8 +40,7 @@ FRAME = re.compile(rb"\s*(?:at |\.\.\. |File \"|goroutine |$)|\t\S+:\d+|\s+[\w/.
 DELIMITERS = ",;\t|"
 TITLE = re.compile(r"\s{0,9}\"?[A-Za-z_@][\w .@()[\]-]{0,80}\"?\s{0,9}")  # of a column
 
-# The second of a line, the line, its number, and who speaks if the line before tells it.
-Row = tuple[int, bytes, int, bytes | None]
+Row = tuple[int, bytes, int]  # the second of a line, the line, and its number
 Records = Iterator[tuple[dict[str, Any], int]]  # each with its line number
 Items = Callable[[Iterable[bytes], Reading], Records]  # reads the parts of a file
 
@@ -86,38 +85,38 @@ class TextLayout:
         stamps, last = Stamps(self.forms, near), -1
         for lines in blocks(parts, reading):
             numbers: Sequence[int] = range(reading.lines - len(lines), reading.lines)
-            owners: Sequence[bytes | None] = ()
+            owners: dict[int, bytes] = {}  # who speaks in a line whose speaker the one before tells
             if not self.forms:
                 seconds = [*numbers] if ordered else [-1] * len(lines)
             else:
                 seconds = stamps.seconds(lines)
                 if MISSING in seconds:
-                    rows = self._joined(zip(seconds, lines, numbers, strict=True), last)
-                    seconds = [second for second, _, _, _ in rows]
-                    lines = [line for _, line, _, _ in rows]
-                    numbers = [number for _, _, number, _ in rows]
-                    owners = [owner for _, _, _, owner in rows]
+                    rows = self._joined(zip(seconds, lines, numbers, strict=True), last, owners)
+                    seconds = [second for second, _, _ in rows]
+                    lines = [line for _, line, _ in rows]
+                    numbers = [number for _, _, number in rows]
             if lines:
                 last = seconds[-1]
                 yield self._batch(seconds, lines, numbers, owners, stamps)
 
-    def _joined(self, rows: Iterable[tuple[int, bytes, int]], last: int) -> list[Row]:
+    def _joined(self, rows: Iterable[Row], last: int, owners: dict[int, bytes]) -> list[Row]:
         """Join lines with their continuations; `last` is the second of the line before `rows`. A
-        line that tells a cause is no part of a calm record, but the next record of its speaker.
+        line that tells a cause is no part of a calm record, but the next one of its speaker, who is
+        noted in `owners`, by the line's number.
         """
         headed = self.place if self.place and self.place.before_time else None
         joined: list[Row] = []
         for second, line, number in rows:
             if second != MISSING or not number or (headed and headed.pattern.match(line)):
                 last = last if second == MISSING else second
-                joined.append((last, line, number, None))
+                joined.append((last, line, number))
             elif joined and len(joined[-1][1]) <= MOST_TEXT and not FRAME.match(line):
-                second, text, begun, owner = joined[-1]
-                if tells_cause(line, text):
-                    said = self.speaker_in(self.headed(text).text) if owner is None else owner
-                    joined.append((second, line, number, said or b""))
+                second, text, begun = joined[-1]
+                if tells_cause(line[:MOST_TEXT], text[:MOST_TEXT]):
+                    owners[number] = self.speaker_in(self.headed(text).text) or b""
+                    joined.append((second, line, number))
                 else:
-                    joined[-1] = second, text + b" " + line.strip(), begun, owner
+                    joined[-1] = second, text + b" " + line.strip(), begun
         return joined
 
     def _batch(
@@ -125,7 +124,7 @@ class TextLayout:
         seconds: Sequence[int],
         lines: Sequence[bytes],
         numbers: Sequence[int],
-        owners: Sequence[bytes | None],
+        owners: Mapping[int, bytes],
         stamps: Stamps,
     ) -> Batch:
         """Make a batch of lines, which `stamps` have just read."""
@@ -137,11 +136,11 @@ class TextLayout:
             cut = [line[:begin] + line[end:] for line in lines]
             texts = cut if stamps.span else [self.headed(line).text for line in lines]
             keys = [*zip(map(self.speaker_in, texts), keys, strict=True)]
-        if any(owner is not None for owner in owners):
-            keys = [*zip(owners, keys, strict=True)]
+        if owners:
+            keys = [*zip(map(owners.get, numbers), keys, strict=True)]
 
         def record(i: int) -> Record:
-            text, owner = self.headed(lines[i]).text, owners[i] if owners else None
+            text, owner = self.headed(lines[i]).text, owners.get(numbers[i])
             speaker = self.speaker_in(text) if owner is None else owner
             return Record(speaker, None, text, numbers[i])
 

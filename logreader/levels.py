@@ -18,17 +18,11 @@ LEVELS = {
 # A level is in capitals, in brackets, before a colon, or in a field; a word in a sentence is not a
 # level. Each has its own pattern, which begins with a sign or a capital. What stands before a match
 # is checked afterwards, which is many times as fast.
-CAPITAL = re.compile(rf"({WORDS['capitals']['levels']})(?![\w/.-])".encode())
-BRACKETED = re.compile(rb"[\[<|(]([A-Za-z]{3,13})[\]>|:)]")
-NAMED = re.compile(rb": ")
-WORD = re.compile(rb"(?:^|[^\w/.-])([A-Za-z]{3,13})$")
-FIELD = re.compile(rb"(?:level|lvl|severity)[=:]\"?([A-Za-z]{3,13})")
-INSIDE = re.compile(rb"[\w/.-]$")  # part of a longer word
-LOOK = 160  # how many bytes of a line after its time are searched for its level
-# The letter of klog, before a file and line, and that of Ruby's logger.
-LETTER = re.compile(rb"([DIWEF])(?:\s+\d+ [\w./-]+:\d+\]|, \[)")
+CAPITAL, BRACKETED, NAMED, WORD, FIELD, INSIDE, LETTER, PRIORITY = (
+    re.compile(pattern.encode()) for pattern in WORDS["stated"].values()
+)
 LETTERS = {b"D": CALM, b"I": CALM, b"W": WARN, b"E": ERROR, b"F": FATAL}
-PRIORITY = re.compile(rb"^<(\d{1,3})>")  # of syslog
+LOOK = 160  # how many bytes of a line after its time are searched for its level
 
 BAD, WRONG, COUNTED, STATUS = (
     re.compile("|".join(words).encode())
@@ -80,8 +74,8 @@ def level_of(text: bytes, status: bytes) -> int:
 
 def tells_cause(line: bytes, before: bytes) -> bool:
     """Whether a line tells what has happened to who speaks, and the record before it is calm."""
-    told = OWN.search(line.lower()) and level_of(line, b"") > WARN
-    return bool(told) and level_of(before, status_of(before)) < WARN
+    calm = level_of(before, status_of(before)) < WARN
+    return calm and bool(OWN.search(line.lower())) and level_of(line, b"") > WARN
 
 
 def status_of(text: bytes) -> bytes:
