@@ -18,8 +18,8 @@ POD, NODE_FILE, REPLICA, HASH = map(re.compile, WORDS["added"].values())
 FILE_SUFFIX, NO_FILE = any_of(WORDS["files"]["marks"]), word_of(WORDS["files"]["nobody"])
 
 CLIENTS = "|".join(client["pattern"] for client in WORDS["clients"])
-NAMES: dict[str, str] = WORDS["names"]  # patterns of names
-CALLED = re.compile(CLIENTS.replace("HOST", NAMES["host"]).replace("PARTED", NAMES["parted"]))
+HOST, PARTED = WORDS["names"].values()  # patterns of names
+CALLED = re.compile(CLIENTS.replace("HOST", HOST).replace("PARTED", PARTED))
 SOURCE_FILE, PUBLIC = re.compile(WORDS["hosts"]["files"]), re.compile(WORDS["hosts"]["public"])
 NOBODY = word_of(WORDS["hosts"]["words"])
 PLATFORM = re.compile(f"^(?:{WORDS['platform']['names']})$")
