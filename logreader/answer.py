@@ -32,10 +32,10 @@ from .suspects import (
     cut_off,
     doubts,
     rank,
+    tied,
     weigh,
 )
 from .tally import UNNAMED, Tally, speakers_of
-from .times import format_time
 from .window import SLOTS, Window, find_window
 
 LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"
@@ -112,15 +112,15 @@ class Answer:
     version: int = VERSION
 
     def text(self) -> str:
-        """Format the answer for a terminal: the suspects, then whether that is enough to act on,
-        with who, since when, how sure and why.
+        """Format the answer for a terminal: the suspects, then the verdict, with who, since when,
+        how sure and why. A verdict that the log is not enough comes before the suspects.
         """
         rows = [suspect.text() for suspect in self.suspects]
         since = _between(self.began, self.ended)
         if self.root:
             rows.append(f"{self.root}{since}: {self.sure} ({self.confidence:.0%}), {self.why}")
         else:
-            rows.append(f"{self.sure}: {self.why}{since}")
+            rows.insert(0, f"{self.sure}: {self.why}{since}")
         for other in self.others:
             since = _between(other.began, other.ended)
             rows.append(f"also {other.root}{since}: {other.sure} ({other.confidence:.0%})")
@@ -199,6 +199,8 @@ def _answer_of(log: Log, findings: Findings) -> Answer:
     """Return the answer to one incident."""
     sure, chance, why = _sureness(log, findings)
     first = findings.suspects[0].service if findings.suspects else ""
+    if sure != UNSURE and tied(findings.suspects) > 1:
+        why += f"; it is nearly a tie with {findings.suspects[1].service}"
     window = findings.window
     chain = chain_to(first, findings.evidence) if first and sure != UNSURE else []
     chain = [name for name in chain if name != UNNAMED]
@@ -206,8 +208,8 @@ def _answer_of(log: Log, findings: Findings) -> Answer:
         "" if sure == UNSURE else first,
         sure,
         round(chance, 2),
-        _time(log, window.start) if window else "",
-        _time(log, window.end) if window and not window.open else "",
+        log.time(window.start) if window else "",
+        log.time(window.end) if window and not window.open else "",
         why,
         chain,
         _evidence(log, findings, chain),
@@ -218,9 +220,7 @@ def _answer_of(log: Log, findings: Findings) -> Answer:
 
 
 def _suspect_lines(log: Log, findings: Findings) -> list[SuspectLine]:
-    """Return the likeliest suspects, each with its most telling line; if nobody may be named, the
-    cause in lines that do not say who speaks.
-    """
+    """Return the likeliest suspects; if nobody may be named, who does not say who speaks."""
     suspects = [*findings.suspects[:MOST_SUSPECTS]]
     if not suspects and UNNAMED in findings.evidence and findings.evidence[UNNAMED].troubles:
         suspects = [Suspect(UNNAMED, 1.0)]
@@ -280,15 +280,6 @@ def _at_once(log: Log) -> bool:
     rows = [(second, log.tally.shapes[number]) for second, number, _ in log.tally.rows()]
     troubled = [second for second, shape in rows if shape.level >= WARN]
     return min(troubled, default=0) <= min(second for second, _ in rows)
-
-
-def _time(log: Log, second: int) -> str:
-    """Format a time by the log's own clock, or in UTC, marked `Z`, if the log states zones."""
-    if log.ordered:
-        return f"line {second + 1}"
-    periods = [period for file in log.files for period in file.layout.periods]
-    zoned = all(file.layout.zoned for file in log.files)
-    return format_time(second, min(periods, default=0), "Z" * zoned)
 
 
 def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
@@ -363,22 +354,15 @@ def _evidence(log: Log, findings: Findings, chain: Sequence[str]) -> list[Eviden
         troubles = findings.evidence[name].troubles
         if chain:
             troubles = sorted(troubles, key=lambda trouble: -trouble.names.get(before, 0.0))
-        most = 1 if before else OF_ROOT
-        rows += [_evidence_line(log, findings, name, trouble) for trouble in troubles[:most]]
+        for trouble in troubles[: 1 if before else OF_ROOT]:
+            (number, line), text = trouble.at, visible(trouble.example)
+            if stated_level(text.encode()) is None:
+                text = f"{LEVEL_NAMES[trouble.level]} {text}"
+            file, timed = visible(log.files[number].name, 200), trouble.first >= 0
+            time = log.time(trouble.first) if timed and not log.ordered else ""
+            usual = round(trouble.usual, 2) if findings.window else None
+            rows.append(EvidenceLine(name, text, file, line + 1, time, trouble.lines, usual))
     return rows
-
-
-def _evidence_line(log: Log, findings: Findings, service: str, trouble: Trouble) -> EvidenceLine:
-    (number, line), text = trouble.at, visible(trouble.example)
-    return EvidenceLine(
-        service,
-        text if stated_level(text.encode()) is not None else f"{LEVEL_NAMES[trouble.level]} {text}",
-        visible(log.files[number].name, 200),
-        line + 1,
-        _time(log, trouble.first) if trouble.first >= 0 and not log.ordered else "",
-        trouble.lines,
-        round(trouble.usual, 2) if findings.window else None,
-    )
 
 
 def _next(log: Log, window: Window | None, troubles: Sequence[Trouble], first: str) -> str:
@@ -386,10 +370,12 @@ def _next(log: Log, window: Window | None, troubles: Sequence[Trouble], first: s
     if not troubles:
         start = "before the first line"
         if window:
-            start = _time(log, max(0, window.start - (0 if log.ordered else LEAD)))
+            start = log.time(max(0, window.start - (0 if log.ordered else LEAD)))
         return f"read the log of {visible(first, 60)} from {start} on"
     number, line = min(troubles, key=lambda trouble: trouble.first).at
     file, first_line, last_line = log.files[number], max(1, line + 1 - AROUND), line + 1 + AROUND
+    if file.layout.kind != "json document":  # of which only the ends of lines are counted
+        last_line = min(last_line, file.reading.lines)
     in_lines = file.layout.kind in ("text", "json", "text with json") and not file.packed
     if in_lines and file.name != STDIN and quoted(file.name):
         return f"sed -n '{first_line},{last_line}p' {quoted(file.name)} | cat -v"

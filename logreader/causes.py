@@ -21,6 +21,10 @@ CAUSES = [
     (re.compile(f"(?i){row['pattern']}"), Cause(row["name"], row.get("own", True)))
     for row in _TABLE
 ]
+# What has happened to who speaks, in small letters: it makes a line trouble that states no level.
+# To look only where words begin is several times as fast.
+_OWN = "|".join(row["pattern"] for row in _TABLE if row.get("own", True))
+OWN = re.compile(f"(?<![a-z])(?:{_OWN})".encode())
 CUT_OFF = ("network unreachable", "name not resolved")  # by which a client tells that it is cut off
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-from .levels import CALM, LEVELS, WARN, level_of_status, named_level
+from .levels import CALM, LEVELS, WARN, level_of_status, named_level, tells_cause
 from .lines import Reading, blocks
 from .names import Namer, service_name
 from .objects import (
@@ -85,21 +85,25 @@ class TextLayout:
         stamps, last = Stamps(self.forms, near), -1
         for lines in blocks(parts, reading):
             numbers: Sequence[int] = range(reading.lines - len(lines), reading.lines)
+            owners: dict[int, bytes] = {}  # who speaks in a line whose speaker the one before tells
             if not self.forms:
                 seconds = [*numbers] if ordered else [-1] * len(lines)
             else:
                 seconds = stamps.seconds(lines)
                 if MISSING in seconds:
-                    rows = self._joined(zip(seconds, lines, numbers, strict=True), last)
+                    rows = self._joined(zip(seconds, lines, numbers, strict=True), last, owners)
                     seconds = [second for second, _, _ in rows]
                     lines = [line for _, line, _ in rows]
                     numbers = [number for _, _, number in rows]
             if lines:
                 last = seconds[-1]
-                yield self._batch(seconds, lines, numbers, stamps)
+                yield self._batch(seconds, lines, numbers, owners, stamps)
 
-    def _joined(self, rows: Iterable[Row], last: int) -> list[Row]:
-        """Join lines with their continuations; `last` is the second of the line before `rows`."""
+    def _joined(self, rows: Iterable[Row], last: int, owners: dict[int, bytes]) -> list[Row]:
+        """Join lines with their continuations; `last` is the second of the line before `rows`. A
+        line that tells a cause is no part of a calm record, but the next one of its speaker, who is
+        noted in `owners`, by the line's number.
+        """
         headed = self.place if self.place and self.place.before_time else None
         joined: list[Row] = []
         for second, line, number in rows:
@@ -107,12 +111,21 @@ class TextLayout:
                 last = last if second == MISSING else second
                 joined.append((last, line, number))
             elif joined and len(joined[-1][1]) <= MOST_TEXT and not FRAME.match(line):
-                second, text, number = joined[-1]
-                joined[-1] = second, text + b" " + line.strip(), number
+                second, text, begun = joined[-1]
+                if tells_cause(line[:MOST_TEXT], text[:MOST_TEXT]):
+                    owners[number] = self.speaker_in(self.headed(text).text) or b""
+                    joined.append((second, line, number))
+                else:
+                    joined[-1] = second, text + b" " + line.strip(), begun
         return joined
 
     def _batch(
-        self, seconds: Sequence[int], lines: Sequence[bytes], numbers: Sequence[int], stamps: Stamps
+        self,
+        seconds: Sequence[int],
+        lines: Sequence[bytes],
+        numbers: Sequence[int],
+        owners: Mapping[int, bytes],
+        stamps: Stamps,
     ) -> Batch:
         """Make a batch of lines, which `stamps` have just read."""
         short = max(map(len, lines)) <= TIMED
@@ -123,10 +136,13 @@ class TextLayout:
             cut = [line[:begin] + line[end:] for line in lines]
             texts = cut if stamps.span else [self.headed(line).text for line in lines]
             keys = [*zip(map(self.speaker_in, texts), keys, strict=True)]
+        if owners:
+            keys = [*zip(map(owners.get, numbers), keys, strict=True)]
 
         def record(i: int) -> Record:
-            text = self.headed(lines[i]).text
-            return Record(self.speaker_in(text), None, text, numbers[i])
+            text, owner = self.headed(lines[i]).text, owners.get(numbers[i])
+            speaker = self.speaker_in(text) if owner is None else owner
+            return Record(speaker, None, text, numbers[i])
 
         return Batch(seconds, keys, lines, record)
 

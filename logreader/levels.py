@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from .causes import OWN
 from .words import WORDS
 
 SERVED, CALM, WARN, ERROR, FAILED, FATAL = range(6)
@@ -17,19 +18,13 @@ LEVELS = {
 # A level is in capitals, in brackets, before a colon, or in a field; a word in a sentence is not a
 # level. Each has its own pattern, which begins with a sign or a capital. What stands before a match
 # is checked afterwards, which is many times as fast.
-CAPITAL = re.compile(rf"({WORDS['capitals']['levels']})(?![\w/.-])".encode())
-BRACKETED = re.compile(rb"[\[<|(]([A-Za-z]{3,13})[\]>|:)]")
-NAMED = re.compile(rb": ")
-WORD = re.compile(rb"(?:^|[^\w/.-])([A-Za-z]{3,13})$")
-FIELD = re.compile(rb"(?:level|lvl|severity)[=:]\"?([A-Za-z]{3,13})")
-INSIDE = re.compile(rb"[\w/.-]$")  # part of a longer word
-LOOK = 160  # how many bytes of a line after its time are searched for its level
-# The letter of klog, before a file and line, and that of Ruby's logger.
-LETTER = re.compile(rb"([DIWEF])(?:\s+\d+ [\w./-]+:\d+\]|, \[)")
+CAPITAL, BRACKETED, NAMED, WORD, FIELD, INSIDE, LETTER, PRIORITY = (
+    re.compile(pattern.encode()) for pattern in WORDS["stated"].values()
+)
 LETTERS = {b"D": CALM, b"I": CALM, b"W": WARN, b"E": ERROR, b"F": FATAL}
-PRIORITY = re.compile(rb"^<(\d{1,3})>")  # of syslog
+LOOK = 160  # how many bytes of a line after its time are searched for its level
 
-PARTS, BAD, WRONG, COUNTED, STATUS = (
+BAD, WRONG, COUNTED, STATUS = (
     re.compile("|".join(words).encode())
     for words in (*WORDS["judged"].values(), WORDS["status"]["patterns"])
 )
@@ -70,11 +65,17 @@ def level_of(text: bytes, status: bytes) -> int:
     if stated is not None:
         return stated
     small = text.lower()
-    if not PARTS.search(small):
-        return CALM
     if BAD.search(small):
         return FATAL
-    return ERROR if WRONG.search(small) and not COUNTED.search(small) else CALM
+    if COUNTED.search(small):
+        return CALM
+    return ERROR if WRONG.search(small) or OWN.search(small) else CALM
+
+
+def tells_cause(line: bytes, before: bytes) -> bool:
+    """Whether a line tells what has happened to who speaks, and the record before it is calm."""
+    calm = level_of(before, status_of(before)) < WARN
+    return calm and bool(OWN.search(line.lower())) and level_of(line, b"") > WARN
 
 
 def status_of(text: bytes) -> bytes:

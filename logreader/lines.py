@@ -14,6 +14,8 @@ from typing import Any, BinaryIO, cast
 
 from logtriage.play.actions import visible
 
+from .words import WORDS
+
 CHUNK = 1 << 20  # bytes read at once
 MOST_LINE = 1 << 16  # bytes kept of a line; a stack trace on one line has some thousand
 MOST_LINES = 20_000  # lines handed on at once
@@ -26,12 +28,7 @@ MARKERS = re.compile(r"<(?=[|/\w\uff5c])|\[(?=/?(?:INST|TOOL|AVAILABLE_TOOLS|SYS
 
 UNPACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 # How files begin that cannot be read, why, and the command that makes them readable.
-REFUSED = {
-    b"(\xb5/\xfd": ("is packed by zstd; unpack it first", "zstd -dc"),
-    b"PK\x03\x04": ("is a zip archive; unpack it first", "unzip -p"),
-    b"\xff\xfe": ("is text in UTF-16; make it UTF-8 first", "iconv -f UTF-16 -t UTF-8"),
-    b"\xfe\xff": ("is text in UTF-16; make it UTF-8 first", "iconv -f UTF-16 -t UTF-8"),
-}
+REFUSED = {bytes.fromhex(start): words for start, words in WORDS["refused"].items()}
 BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)  # raised by a broken packed file
 
 

@@ -17,6 +17,7 @@ from .lines import BROKEN, CHUNK, HEADING, Reading, under_headings, unpacked
 from .names import file_service
 from .objects import MOST_OBJECT
 from .tally import UNNAMED, Tally
+from .times import format_time
 
 STDIN = "-"
 SAMPLE_BYTES = 1 << 18  # bytes at the start of a file that tell how to read it
@@ -41,6 +42,14 @@ class Log:
     tally: Tally  # its counts
     files: list[LogFile] = field(default_factory=list)
     ordered: bool = False  # whether no line has a time, so that line numbers are taken instead
+
+    def time(self, second: int) -> str:
+        """Format a time by the log's own clock, or in UTC, marked `Z`, if the log states zones."""
+        if self.ordered:
+            return f"line {second + 1}"
+        periods = [period for file in self.files for period in file.layout.periods]
+        zoned = all(file.layout.zoned for file in self.files)
+        return format_time(second, min(periods, default=0), "Z" * zoned)
 
 
 def read_log(

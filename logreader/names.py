@@ -14,17 +14,11 @@ from .words import WORDS, any_of, word_of
 
 MOST_NAME = 60  # characters
 MOST_SPELLED = 20_000  # spellings that are cached
-# What an orchestrator adds to a name: `web-7d9c5b7c9f-x2b4q`, `web.service`, and to the name of a
-# file: `pod_namespace_container-<64 digits>`.
-POD = re.compile(r"-[a-f0-9]{6,10}-[a-z0-9]{5}$|-(?=[a-z]*\d)[bcdfghjklmnpqrstvwxz2456789]{5}$")
-NODE_FILE = re.compile(r"^([a-z0-9.-]+)_[a-z0-9-]+_[a-z0-9-]+-[0-9a-f]{64}$")
-REPLICA = re.compile(r"[-_.]\d{1,3}$")
-HASH = re.compile(r"^(?=.*\d)[0-9a-f-]{8,}$|^\d+$")
+POD, NODE_FILE, REPLICA, HASH = map(re.compile, WORDS["added"].values())
 FILE_SUFFIX, NO_FILE = any_of(WORDS["files"]["marks"]), word_of(WORDS["files"]["nobody"])
 
-HOST = r"[A-Za-z][A-Za-z0-9-]*(?:\.[A-Za-z][A-Za-z0-9-]*)*"
-PARTED = r"[A-Za-z][A-Za-z0-9]*(?:[-.][A-Za-z0-9]+)+"
 CLIENTS = "|".join(client["pattern"] for client in WORDS["clients"])
+HOST, PARTED = WORDS["names"].values()  # patterns of names
 CALLED = re.compile(CLIENTS.replace("HOST", HOST).replace("PARTED", PARTED))
 SOURCE_FILE, PUBLIC = re.compile(WORDS["hosts"]["files"]), re.compile(WORDS["hosts"]["public"])
 NOBODY = word_of(WORDS["hosts"]["words"])

@@ -129,9 +129,7 @@ def _lists(value: Mapping[str, Any], deep: int = MOST_NESTED) -> dict[str, Any]:
 
 
 def _plain(value: Any, name: str = "", deep: int = MOST_NESTED) -> Any:
-    """Return a value of OTLP as plain JSON, a message that the journal gives in bytes as text, any
-    other value as it is.
-    """
+    """Return a value of OTLP as plain JSON, and a message of the journal in bytes as text."""
     if isinstance(value, dict) and len(value) == 1:
         kind, inner = next(iter(value.items()))
         if kind in ("stringValue", "intValue", "boolValue", "doubleValue", "bytesValue"):

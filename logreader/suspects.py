@@ -117,15 +117,14 @@ class ServiceEvidence:
 
     @property
     def names(self) -> dict[str, float]:
-        """The services that it complains of, with the share of its trouble that names each. Unnamed
-        symptoms count towards those that other lines name.
-        """
+        """The services that it complains of, with the share of its trouble that names each."""
         total = self._total
         named: dict[str, float] = defaultdict(float)
         for trouble in self.troubles:
             for name, lines in trouble.names.items():
                 named[name] += lines / trouble.lines * trouble.mass / total
         symptoms = [trouble for trouble in self.troubles if trouble.symptom]
+        # Unnamed symptoms count towards those that other lines name.
         unnamed = sum(symptom.mass for symptom in symptoms if not symptom.names)
         more = 1.0 + unnamed / total / sum(named.values()) if named else 1.0
         return {name: share * more for name, share in named.items()}

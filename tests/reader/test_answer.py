@@ -136,8 +136,9 @@ def test_where_a_log_does_not_tell_it_says_what_is_missing(body, why, since):
     answer = answer_of(read(body))
     assert (answer.root, answer.sure, answer.chain) == ("", UNSURE, [])
     assert answer.why.startswith(why) and answer.confidence < POSSIBLE_FROM
-    verdict = answer.text().splitlines()[len(answer.suspects)]
+    verdict, *rows = answer.text().splitlines()
     assert verdict == f"not enough evidence: {answer.why}{since}"
+    assert rows[: len(answer.suspects)] == [suspect.text() for suspect in answer.suspects]
     assert bool(answer.next) == bool(answer.suspects)
 
 
@@ -151,13 +152,14 @@ def test_text_and_data_say_the_same(body):
     assert answer.ended == ("2026-11-22 03:55:00" if body is OVER else "")
     data = json.loads(json.dumps(asdict(answer)))
     rows = answer.text().splitlines()
+    verdict = rows.pop(len(answer.suspects) if answer.root else 0)
     for suspect, row in zip(answer.suspects, rows, strict=False):
         assert row.startswith(f"{suspect.service} {suspect.share:.0%}: {suspect.cause}")
         assert f'("{suspect.line}", {suspect.file}:{suspect.number})' in row
-    first, *rows = rows[len(answer.suspects) :]
+    rows = rows[len(answer.suspects) :]
     for part in ("root", "sure", "began", "ended", "why"):
-        assert data[part] in first
-    assert f" ({data['confidence']:.0%}), " in first or not data["root"]
+        assert data[part] in verdict
+    assert f" ({data['confidence']:.0%}), " in verdict or not data["root"]
     for row in data["evidence"]:
         at = f"  {row['file']}:{row['number']} {row['time']}".rstrip()
         lines = f" {row['service']}, {row['lines']:,} line"
@@ -210,6 +212,23 @@ def test_the_next_command_shows_the_line_of_trouble_and_runs_nothing_else(
         "cart-db: page 3000 of the index of items is corrupt"
     )
     assert said.stderr == "" and [file.name for file in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(("lines", "last"), [(3, 3), (9, 9), (40, 11)])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_where_to_read_on_ends_where_the_file_ends(lines, last, end):
+    text = "\n".join(["2026-11-22 03:00:00 ERROR web: no space left on device"] * lines) + end
+    assert answer_of(read(text)).next == f"sed -n '1,{last}p' x.log | cat -v"
+    assert answer_of(read({"-": text})).next == f"lines 1 to {last} of -"
+
+
+def test_a_first_suspect_that_is_nearly_tied_is_said_to_be():
+    rows = ["mail: disk full", "feed: disk full"] * 6
+    text = "\n".join(f"2026-11-22 03:00:{i:02} ERROR {row}" for i, row in enumerate(rows))
+    answer = answer_of(read(text))
+    assert (answer.root, answer.sure) == ("feed", POSSIBLE)
+    assert answer.why.endswith("; it is nearly a tie with mail") and answer.why in answer.text()
+    assert "tie" not in answer_of(read(ROWS)).text()
 
 
 @pytest.mark.parametrize(

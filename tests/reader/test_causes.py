@@ -4,6 +4,7 @@ import pytest
 from corpus import table
 
 from logreader.causes import CAUSES, cause_of
+from logreader.levels import WARN, level_of, status_of
 
 EXAMPLES = table("causes.yaml")
 BAD = [(name, line) for name, lines in EXAMPLES.items() for line in lines["bad"]]
@@ -19,6 +20,12 @@ def test_every_cause_has_examples_of_three_kinds_of_software_and_five_healthy_li
 @pytest.mark.parametrize(("name", "line"), BAD)
 def test_a_line_of_trouble_tells_its_cause(name, line):
     assert cause_of(line).name == name
+
+
+def test_what_happened_to_who_speaks_is_trouble_in_a_line_without_a_level():
+    own = {cause.name for _, cause in CAUSES if cause.own}
+    lines = [line.encode() for name, line in BAD if name in own]
+    assert [line for line in lines if level_of(line, status_of(line)) < WARN] == []
 
 
 def test_healthy_lines_tell_no_cause_at_all():

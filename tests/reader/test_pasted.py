@@ -93,6 +93,32 @@ def test_a_stack_that_never_came_up_has_a_suspect_with_its_cause(layout):
     assert right >= 0.9 * len(OWN) and causes >= 0.9 * right, (right, causes, len(OWN))
 
 
+@pytest.mark.parametrize("reason", ["Java heap space", "GC overhead limit exceeded", "Metaspace"])
+@pytest.mark.parametrize("head", ['Exception in thread "main" ', "", "Caused by: "])
+def test_a_cause_on_a_line_without_level_or_time_is_that_of_who_says_it(head, reason):
+    died = f"{head}java.lang.OutOfMemoryError: {reason}"
+    for seed in range(3):
+        root, caller = Random(f"memory/{seed}").sample(NAMES, 2)
+        calm = [(root, f"INFO {root} is up"), (caller, "INFO page shown"), (root, "INFO indexing")]
+        refused = [(caller, f"ERROR cannot connect to {root}:9200: connection refused")] * 3
+        rows = stamped([*calm, *refused])
+        compose = [f"{name}_1  | {text}" for name, text in rows]
+        plain = [text.replace("Z ", f"Z {name} ", 1) for name, text in rows]
+        files = [[text for name, text in rows if name == wanted] for wanted in (root, caller)]
+        under = f"{died}\n\tat java.util.Arrays.copyOf(Arrays.java:3332)"
+        for answer in (
+            answer_of(read_text("\n".join([*compose[:3], f"{root}_1  | {died}", *compose[3:]]))),
+            answer_of(read_text("\n".join([*plain[:3], under, *plain[3:]]))),
+            answer_of(read_named({
+                f"{root}.log": "\n".join([*files[0], under]).encode(),
+                f"{caller}.log": "\n".join(files[1]).encode(),
+            })),
+        ):  # fmt: skip
+            first = answer.suspects[0]
+            assert (answer.root.removesuffix("_1"), first.cause) == (root, "out of memory")
+            assert died in first.line
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_who_speaks_is_told_by_the_head_of_a_line(layout):
     for seed in range(5):
