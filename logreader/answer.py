@@ -220,7 +220,9 @@ def _answer_of(log: Log, findings: Findings) -> Answer:
 
 
 def _suspect_lines(log: Log, findings: Findings) -> list[SuspectLine]:
-    """Return the likeliest suspects; if nobody may be named, who does not say who speaks."""
+    """Return the likeliest suspects, each with its most telling line; if nobody may be named, the
+    cause in lines that do not say who speaks.
+    """
     suspects = [*findings.suspects[:MOST_SUSPECTS]]
     if not suspects and UNNAMED in findings.evidence and findings.evidence[UNNAMED].troubles:
         suspects = [Suspect(UNNAMED, 1.0)]

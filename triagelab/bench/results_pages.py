@@ -41,7 +41,7 @@ from .results_tables import (
     track_table,
 )
 from .score_tables import REFERENCE, cell_text, summarise
-from .smollm2_results import new_splits_table, stage_facts, stages_table
+from .smollm2_results import gains_table, new_splits_table, stage_facts, stages_table
 
 # Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`. Other
 # tables and paragraphs between such markers are of finished studies, whose code is gone: they stay
@@ -49,7 +49,7 @@ from .smollm2_results import new_splits_table, stage_facts, stages_table
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/LEADERBOARD.md": {"leaderboard": leaderboard_table},
     "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
-    "docs/smollm2.md": {"stages": stages_table, "splits": new_splits_table},
+    "docs/smollm2.md": {"stages": stages_table, "gains": gains_table, "splits": new_splits_table},
     "results/training.md": {"expert": partial(track_table, "expert")},
     "docs/real.md": {"real": real_incidents_table},
     "docs/production.md": {"policies": policies_table, "transfer": transfer_table},

@@ -14,7 +14,7 @@ from logtriage.world.tasks import TASKS
 
 from ..language_models.smollm2 import SMOLLM2
 from .evaluation import evaluate
-from .intervals import KEYS
+from .intervals import KEYS, compare_recipes, holm, matched, stratified_mean, verdict
 from .journal import open_table
 from .plots import Picture, plot_policies, words
 from .published import RESULTS, played_by, read
@@ -35,14 +35,21 @@ STAGES = {
     "expert/more": "expert's lessons, and more for as long",
 }
 CONTROLS = ("novice/more", "expert/more")  # played, but not published
-TAUGHT = "expert/base"  # plays the other splits, too
+LEARNED = "expert/seed-1/model"  # the stage that plays the other splits, too
+COMPARED = (  # before and after, by incident
+    ("expert/base", LEARNED),
+    ("expert/base", "expert/more"),
+    ("expert/more", LEARNED),
+)
 ADAPTER = "adapter_model.safetensors"
 WAYS = {"free": False, "constrained": True}  # whether the grammar holds
 TOGETHER = 30  # incidents that are played at once
 
 
 def publish_adapters(runs: Path) -> None:
-    """Copy the adapter of each finished stage but a control into the results, in 16 bit."""
+    """Copy the adapter of each finished stage but a control into the results, in 16 bit, and what
+    is recorded of its learning.
+    """
     from safetensors.torch import load_file, save_file  # imports torch
 
     published = [runs / name for name in STAGES if name not in CONTROLS]
@@ -51,7 +58,7 @@ def publish_adapters(runs: Path) -> None:
         target.mkdir(parents=True, exist_ok=True)
         weights = load_file(source / ADAPTER)
         save_file({name: weight.half() for name, weight in weights.items()}, target / ADAPTER)
-        for name in ("adapter_config.json", "base.json"):
+        for name in ("adapter_config.json", "base.json", "../config.json", "../metrics.jsonl"):
             if (source / name).exists():
                 shutil.copy(source / name, target / name)
 
@@ -72,6 +79,11 @@ def stage_players(runs: Path) -> list[Player]:
     ]
 
 
+def by_grammar(stage: str) -> str:
+    """What a stage is called when the grammar holds."""
+    return f"{STAGES[stage]}, constrained"
+
+
 def count_malformed(result: Result) -> dict[str, Any]:
     """How many calls an episode made, and how many of them were refused."""
     answers = [step.observation for step in result.episode.history]
@@ -79,13 +91,13 @@ def count_malformed(result: Result) -> dict[str, Any]:
 
 
 def play_stages(runs: Path, incidents: int, new: int) -> None:
-    """Play every stage on the first incidents of `test`, and the taught model, by the grammar, on
-    the first `new` incidents of the splits that hold something new. Goes on where it was stopped.
+    """Play every stage on the first incidents of `test`, and `LEARNED`, by the grammar, on the
+    first `new` incidents of the splits that hold something new. Goes on where it was stopped.
     """
     players = stage_players(runs)
-    taught = [player for player in players if player.name == f"{STAGES[TAUGHT]}, constrained"]
+    learned = [player for player in players if player.name == by_grammar(LEARNED)]
     for split in NEW:
-        playing, count = (players, incidents) if split == "test" else (taught, new)
+        playing, count = (players, incidents) if split == "test" else (learned, new)
         plan = Plan([*TASKS], split, count)
         with open_table(RESULTS / FILE, playing, plan, TOGETHER) as journal:
             evaluate(playing, plan, journal, count_malformed, TOGETHER)
@@ -105,7 +117,10 @@ def _beside(frame: pd.DataFrame, track: str, names: dict[str, str]) -> pd.DataFr
 def _on_test() -> tuple[pd.DataFrame, pd.DataFrame]:
     """The episodes of all stages on `test`, and those of others on the same incidents."""
     frame = read(FILE)
-    frame = frame[frame["split"] == "test"]
+    order = [f"{stage}, {way}" for stage in ("zero-shot", *STAGES.values()) for way in WAYS]
+    frame = frame[frame["split"] == "test"].sort_values(
+        "policy", key=lambda names: names.map(order.index), kind="stable"
+    )
     names = {"base": "embedded agent, base", "trained": "embedded agent, after GRPO"}
     return frame, _beside(frame, "novice", names)
 
@@ -137,41 +152,65 @@ def stages_table() -> str:
     )
 
 
+def gains_table() -> str:
+    """How much higher one stage scores than another on the same incidents, for `COMPARED`."""
+    frame, _ = _on_test()
+    rows = []
+    for stages in COMPARED:
+        before, after = map(by_grammar, stages)
+        if not {before, after} <= {*frame["policy"]}:
+            continue
+        old, new = (frame[frame["policy"] == name] for name in (before, after))
+        pairs = [matched(old[old["task"] == task], new[new["task"] == task]) for task in TASKS]
+        gains = [compare_recipes(*pair, paired=True) for pair in pairs]
+        adjusted = holm([p for _, p in gains])
+        cells = {"from": STAGES[stages[0]], "to": STAGES[stages[1]]}
+        for task, (gain, p), corrected in zip(TASKS, gains, adjusted, strict=True):
+            cells[words(task)] = f"{gain:.2f}, {verdict(gain.mean, p, corrected)}"
+        rows.append(cells | {"mean": stratified_mean([y - x for x, y in pairs])})
+    return table(
+        rows,
+        "Gains in score, paired by incident, by the grammar, with 95 % intervals (of tasks by t,"
+        " of the mean by bootstrap). *Better* is better after Holm's correction over the tasks.",
+    )
+
+
 def new_splits_table() -> str:
     """Shares of the reference's score on each split, of SmolLM2 and the embedded agent, both taught
-    by an expert.
+    by an expert, and then by reward.
     """
     frame = read(FILE)
-    frame = frame[frame["policy"] == f"{STAGES[TAUGHT]}, constrained"]
-    names = {"base": "embedded agent, taught", "trained": "the same after GRPO"}
-    everyone = pd.concat([frame, _beside(frame, "expert", names)])
-    scores = policy_scores(
-        everyone.replace({"policy": {frame["policy"].iloc[0]: "SmolLM2, taught"}})
-    )
-    shares = scores[scores["policy"] != REFERENCE].pivot(
-        index="split", columns="policy", values="share_of_reference"
-    )
+    frame = frame[frame["policy"] == by_grammar(LEARNED)].assign(policy="SmolLM2")
+    names = {"base": "embedded agent, base", "trained": "embedded agent, after GRPO"}
+    scores = policy_scores(pd.concat([frame, _beside(frame, "expert", names)]))
+    shares = scores.set_index(["split", "policy"])["share_of_reference"]
     counts = frame.groupby("split")["index"].nunique()
     rows = [
-        {"split": f"`{split}`", "what is new": NEW[split], "incidents of each task": str(count)}
-        | {name: shares[name][split] for name in ("SmolLM2, taught", *names.values())}
-        for split, count in counts.reindex([split for split in NEW if split in counts]).items()
+        {"split": f"`{split}`", "what is new": new, "incidents of each task": str(counts[split])}
+        | {name: shares[split, name] for name in ("SmolLM2", *names.values())}
+        for split, new in NEW.items()
+        if split in counts
     ]
     return table(
         rows,
-        f"Shares of `{REFERENCE}`'s mean score on the same incidents, with 95 % intervals; one seed"
-        " of each.",
+        f"Shares of `{REFERENCE}`'s mean score on the same incidents, with 95 % intervals. All were"
+        " taught by an expert; one seed of each.",
     )
 
 
 def stage_facts() -> dict[str, Any]:
-    """Mean scores over the tasks, where the grammar holds: `smollm2.zero` as the model is, and
-    `smollm2.expert` after an expert's lessons; `smollm2.incidents` of each task.
+    """Mean scores over the tasks, where the grammar holds: `smollm2.zero` as the model is,
+    `smollm2.expert` after an expert's lessons, and `smollm2.grpo` after GRPO from there, which
+    gains `smollm2.gain`; `smollm2.incidents` of each task.
     """
     frame, _ = _on_test()
     means = frame.groupby(["policy", "task"])["score"].mean().groupby("policy").mean()
-    stages = {"zero": "zero-shot, constrained", "expert": "expert's lessons, constrained"}
+    base, learned = by_grammar("expert/base"), by_grammar(LEARNED)
+    stages = {"zero": "zero-shot, constrained", "expert": base, "grpo": learned}
     numbers: dict[str, Any] = {f"smollm2.{name}": means[stage] for name, stage in stages.items()}
+    scores = frame.pivot(index=["task", "index"], columns="policy", values="score")
+    gains = (scores[learned] - scores[base]).groupby("task")
+    numbers["smollm2.gain"] = stratified_mean([gain.to_numpy() for _, gain in gains])
     return numbers | {"smollm2.incidents": f"{frame['index'].nunique()}"}
 
 

@@ -198,12 +198,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     "smollm2": {
         "lora_rank": 16,
         "lora_alpha": 32,
-        "learning_rate": 1e-4,
-        "steps": 80,
-        "warmup": 5,
+        "learning_rate": 3e-4,
+        "steps": 36,
+        "warmup": 3,
         "incidents": 2,
         "group": 8,
-        "micro_batches": 4,  # four episodes take 13 GB
+        "micro_batches": 8,  # two episodes take 8 GB
         "completion_tokens": 2048,
         "turn_tokens": 192,  # five calls on a deep call graph
         "save_every": 5,
