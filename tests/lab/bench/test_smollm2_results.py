@@ -14,6 +14,7 @@ from triagelab.bench.smollm2_results import (
     CONTROLS,
     FOLDER,
     STAGES,
+    WAYS,
     count_malformed,
     publish_adapters,
 )
@@ -29,7 +30,7 @@ def test_adapters_are_those_that_were_played():
     rows = pd.read_parquet(FOLDER / "episodes.parquet")
     assert published()
     for name in published():
-        played = rows[rows["policy"].str.startswith(f"{STAGES[name]},")]
+        played = rows[rows["policy"].isin([f"{STAGES[name]}, {way}" for way in WAYS])]
         assert set(played["weights"]) == {weights_digest(FOLDER / name)}
         record = json.loads((FOLDER / name / "adapter_config.json").read_text())
         assert record["base_model_name_or_path"] == "smollm2"
