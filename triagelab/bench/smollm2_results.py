@@ -1,7 +1,8 @@
 """SmolLM2 before and after each stage of learning, on the same held-out incidents.
 
 `results/smollm2` has the adapter of each stage in a folder of its own, and the episodes of all. A
-stage is played twice: free, and by a grammar that admits only calls that exist.
+stage is played greedily, free and by a grammar that admits only calls that exist, and, by that
+grammar, as GRPO samples.
 """
 
 import shutil
@@ -29,20 +30,25 @@ FOLDER, FILE = RESULTS / SMOLLM2, f"{SMOLLM2}/episodes.parquet"
 STAGES = {
     "novice/base": "novice's lessons",
     "novice/seed-1/model": "novice's lessons, then GRPO",
-    "novice/more": "novice's lessons, and more for as long",
+    "novice/more": "novice's lessons, and more",
     "expert/base": "expert's lessons",
     "expert/seed-1/model": "expert's lessons, then GRPO",
-    "expert/more": "expert's lessons, and more for as long",
+    "expert/more": "expert's lessons, and more",
 }
 CONTROLS = ("novice/more", "expert/more")  # played, but not published
 LEARNED = "expert/seed-1/model"  # the stage that plays the other splits, too
-COMPARED = (  # before and after, by incident
-    ("expert/base", LEARNED),
-    ("expert/base", "expert/more"),
-    ("expert/more", LEARNED),
+COMPARED = (  # stages before and after, and how they played
+    ("expert/base", LEARNED, "constrained"),
+    ("expert/base", LEARNED, "sampled"),
+    ("expert/base", "expert/more", "constrained"),
+    ("expert/more", LEARNED, "constrained"),
 )
 ADAPTER = "adapter_model.safetensors"
-WAYS = {"free": False, "constrained": True}  # whether the grammar holds
+WAYS: dict[str, dict[str, Any]] = {  # options of `in_memory`
+    "free": {},
+    "constrained": {"constrained": True},
+    "sampled": {"constrained": True, "temperature": 1.0, "seed": 1},
+}
 TOGETHER = 30  # incidents that are played at once
 
 
@@ -64,18 +70,16 @@ def publish_adapters(runs: Path) -> None:
 
 
 def stage_players(runs: Path) -> list[Player]:
-    """The model as it is, every stage that is published, and the controls in `runs`, each in both
-    ways.
-    """
+    """The model itself, every published stage, and the controls in `runs`, each in all ways."""
     sources: dict[str, str | Path] = {"zero-shot": SMOLLM2}
     for name, stage in STAGES.items():
         folder = (runs if name in CONTROLS else FOLDER) / name
         if folder.is_dir():
             sources[stage] = folder
     return [
-        in_memory(source, f"{stage}, {way}", constrained=constrained)
+        in_memory(source, f"{stage}, {way}", **options)
         for stage, source in sources.items()
-        for way, constrained in WAYS.items()
+        for way, options in WAYS.items()
     ]
 
 
@@ -146,9 +150,9 @@ def stages_table() -> str:
         rows.append(cells)
     return table(
         rows,
-        f"Incidents 0 to {frame['index'].max()} of each task of `test`, greedy, one seed, 95 %"
-        " bootstrap intervals over incidents. The last rows are of other agents on the same"
-        " incidents.",
+        f"Incidents 0 to {frame['index'].max()} of each task of `test`, one seed, 95 % bootstrap"
+        " intervals over incidents. *Free* and *constrained* are greedy; *sampled* is constrained,"
+        " at temperature 1, as GRPO plays. The last rows are of others on the same incidents.",
     )
 
 
@@ -156,22 +160,23 @@ def gains_table() -> str:
     """How much higher one stage scores than another on the same incidents, for `COMPARED`."""
     frame, _ = _on_test()
     rows = []
-    for stages in COMPARED:
-        before, after = map(by_grammar, stages)
+    for *stages, way in COMPARED:
+        before, after = (f"{STAGES[stage]}, {way}" for stage in stages)
         if not {before, after} <= {*frame["policy"]}:
             continue
         old, new = (frame[frame["policy"] == name] for name in (before, after))
         pairs = [matched(old[old["task"] == task], new[new["task"] == task]) for task in TASKS]
         gains = [compare_recipes(*pair, paired=True) for pair in pairs]
         adjusted = holm([p for _, p in gains])
-        cells = {"from": STAGES[stages[0]], "to": STAGES[stages[1]]}
+        cells = {"from": STAGES[stages[0]], "to": STAGES[stages[1]], "play": way}
         for task, (gain, p), corrected in zip(TASKS, gains, adjusted, strict=True):
-            cells[words(task)] = f"{gain:.2f}, {verdict(gain.mean, p, corrected)}"
+            better = verdict(gain.mean, p, corrected) == "better"
+            cells[words(task)] = f"**{gain:.2f}**" if better else f"{gain:.2f}"
         rows.append(cells | {"mean": stratified_mean([y - x for x, y in pairs])})
     return table(
         rows,
-        "Gains in score, paired by incident, by the grammar, with 95 % intervals (of tasks by t,"
-        " of the mean by bootstrap). *Better* is better after Holm's correction over the tasks.",
+        "Gains in score, paired by incident, with 95 % intervals (of tasks by t, of the mean by"
+        " bootstrap). Bold: better after Holm's correction over the tasks.",
     )
 
 
