@@ -178,7 +178,8 @@ def plot_policies(frame: pd.DataFrame) -> Picture:
         ax.set(xlim=(-0.04, 1.22), xticks=UNIT)
         ax.grid(axis="y", color=FAINT, lw=0.5)
         ax.set_axisbelow(True)
-    count = frame.groupby(["policy", "task"])["index"].nunique().max()
+    counts = frame.groupby(["policy", "task"])["index"].nunique()
+    count = " to ".join(map(str, sorted({counts.min(), counts.max()})))
     figure.supxlabel(
         f"mean score of {count} incidents (0 to 1), 95 % intervals; at the right, mean steps",
         fontsize=10,
