@@ -57,6 +57,11 @@ def _is_constant(samples: Sequence[np.ndarray]) -> bool:
     return all(np.ptp(sample) == 0.0 for sample in samples)
 
 
+def range_of(counts: pd.Series) -> str:
+    """The least and the largest of some counts: `40`, or `24 to 40`."""
+    return " to ".join(map(str, sorted({counts.min(), counts.max()})))
+
+
 # -- over incidents ------------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ from matplotlib.text import Text
 from PIL import Image
 from scipy.optimize import isotonic_regression
 
-from .intervals import Interval, mean_interval, seed_scores, two_way_mean
+from .intervals import Interval, mean_interval, range_of, seed_scores, two_way_mean
 from .strata import STRATA, label, named_once, stratum_changes
 from .sweep_tables import rows_of, scores_of, seeds_of, tasks_of
 
@@ -179,9 +179,9 @@ def plot_policies(frame: pd.DataFrame) -> Picture:
         ax.grid(axis="y", color=FAINT, lw=0.5)
         ax.set_axisbelow(True)
     counts = frame.groupby(["policy", "task"])["index"].nunique()
-    count = " to ".join(map(str, sorted({counts.min(), counts.max()})))
     figure.supxlabel(
-        f"mean score of {count} incidents (0 to 1), 95 % intervals; at the right, mean steps",
+        f"mean score of {range_of(counts)} incidents (0 to 1), 95 % intervals; at the right, mean"
+        " steps",
         fontsize=10,
     )
     name_rows(panels[tasks[0]], policies, map(policy_colour, policies))

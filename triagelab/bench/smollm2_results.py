@@ -9,13 +9,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from logtriage.world.tasks import TASKS
 
 from ..language_models.smollm2 import SMOLLM2
 from .evaluation import evaluate
-from .intervals import KEYS, compare_recipes, holm, matched, stratified_mean, verdict
+from .intervals import KEYS, Interval, compare_recipes, holm, matched, stratified_mean, verdict
 from .journal import open_table
 from .plots import Picture, plot_policies, words
 from .published import RESULTS, played_by, read
@@ -49,6 +50,8 @@ WAYS: dict[str, dict[str, Any]] = {  # options of `in_memory`
     "constrained": {"constrained": True},
     "sampled": {"constrained": True, "temperature": 1.0, "seed": 1},
 }
+# The embedded agent beside it, by the names of its policies.
+EMBEDDED = {"base": "embedded agent, base", "trained": "embedded agent, after GRPO"}
 TOGETHER = 30  # incidents that are played at once
 
 
@@ -83,9 +86,9 @@ def stage_players(runs: Path) -> list[Player]:
     ]
 
 
-def by_grammar(stage: str) -> str:
-    """What a stage is called when the grammar holds."""
-    return f"{STAGES[stage]}, constrained"
+def policy_of(stage: str, way: str = "constrained") -> str:
+    """What a stage that plays in a way is called in the table."""
+    return f"{STAGES[stage]}, {way}"
 
 
 def count_malformed(result: Result) -> dict[str, Any]:
@@ -99,7 +102,7 @@ def play_stages(runs: Path, incidents: int, new: int) -> None:
     first `new` incidents of the splits that hold something new. Goes on where it was stopped.
     """
     players = stage_players(runs)
-    learned = [player for player in players if player.name == by_grammar(LEARNED)]
+    learned = [player for player in players if player.name == policy_of(LEARNED)]
     for split in NEW:
         playing, count = (players, incidents) if split == "test" else (learned, new)
         plan = Plan([*TASKS], split, count)
@@ -107,13 +110,11 @@ def play_stages(runs: Path, incidents: int, new: int) -> None:
             evaluate(playing, plan, journal, count_malformed, TOGETHER)
 
 
-def _beside(frame: pd.DataFrame, track: str, names: dict[str, str]) -> pd.DataFrame:
-    """The reference and the first seed of a track's agent, under these names, on the incidents of a
-    frame.
-    """
+def _beside(frame: pd.DataFrame, track: str) -> pd.DataFrame:
+    """The reference and the first seed of a track's agent, on the incidents of a frame."""
     scripts = read("benchmark/episodes.parquet")
     embedded = played_by(track)[0]
-    embedded = embedded[embedded["policy"].isin(names)].replace({"policy": names})
+    embedded = embedded[embedded["policy"].isin(EMBEDDED)].replace({"policy": EMBEDDED})
     rows = pd.concat([scripts[scripts["policy"] == REFERENCE], embedded])
     return rows.merge(frame[KEYS].drop_duplicates(), on=KEYS)
 
@@ -125,8 +126,7 @@ def _on_test() -> tuple[pd.DataFrame, pd.DataFrame]:
     frame = frame[frame["split"] == "test"].sort_values(
         "policy", key=lambda names: names.map(order.index), kind="stable"
     )
-    names = {"base": "embedded agent, base", "trained": "embedded agent, after GRPO"}
-    return frame, _beside(frame, "novice", names)
+    return frame, _beside(frame, "novice")
 
 
 def stages_table() -> str:
@@ -156,23 +156,32 @@ def stages_table() -> str:
     )
 
 
+def _pairs(frame: pd.DataFrame, before: str, after: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The scores of two policies on the same incidents of each task."""
+    old, new = (frame[frame["policy"] == name] for name in (before, after))
+    return [matched(old[old["task"] == task], new[new["task"] == task]) for task in TASKS]
+
+
+def _mean_gain(pairs: list[tuple[np.ndarray, np.ndarray]]) -> Interval:
+    return stratified_mean([after - before for before, after in pairs])
+
+
 def gains_table() -> str:
     """How much higher one stage scores than another on the same incidents, for `COMPARED`."""
     frame, _ = _on_test()
     rows = []
     for *stages, way in COMPARED:
-        before, after = (f"{STAGES[stage]}, {way}" for stage in stages)
+        before, after = (policy_of(stage, way) for stage in stages)
         if not {before, after} <= {*frame["policy"]}:
             continue
-        old, new = (frame[frame["policy"] == name] for name in (before, after))
-        pairs = [matched(old[old["task"] == task], new[new["task"] == task]) for task in TASKS]
+        pairs = _pairs(frame, before, after)
         gains = [compare_recipes(*pair, paired=True) for pair in pairs]
         adjusted = holm([p for _, p in gains])
         cells = {"from": STAGES[stages[0]], "to": STAGES[stages[1]], "play": way}
         for task, (gain, p), corrected in zip(TASKS, gains, adjusted, strict=True):
             better = verdict(gain.mean, p, corrected) == "better"
             cells[words(task)] = f"**{gain:.2f}**" if better else f"{gain:.2f}"
-        rows.append(cells | {"mean": stratified_mean([y - x for x, y in pairs])})
+        rows.append(cells | {"mean": _mean_gain(pairs)})
     return table(
         rows,
         "Gains in score, paired by incident, with 95 % intervals (of tasks by t, of the mean by"
@@ -185,14 +194,13 @@ def new_splits_table() -> str:
     by an expert, and then by reward.
     """
     frame = read(FILE)
-    frame = frame[frame["policy"] == by_grammar(LEARNED)].assign(policy="SmolLM2")
-    names = {"base": "embedded agent, base", "trained": "embedded agent, after GRPO"}
-    scores = policy_scores(pd.concat([frame, _beside(frame, "expert", names)]))
+    frame = frame[frame["policy"] == policy_of(LEARNED)].assign(policy="SmolLM2")
+    scores = policy_scores(pd.concat([frame, _beside(frame, "expert")]))
     shares = scores.set_index(["split", "policy"])["share_of_reference"]
     counts = frame.groupby("split")["index"].nunique()
     rows = [
         {"split": f"`{split}`", "what is new": new, "incidents of each task": str(counts[split])}
-        | {name: shares[split, name] for name in ("SmolLM2", *names.values())}
+        | {name: shares[split, name] for name in ("SmolLM2", *EMBEDDED.values())}
         for split, new in NEW.items()
         if split in counts
     ]
@@ -210,12 +218,10 @@ def stage_facts() -> dict[str, Any]:
     """
     frame, _ = _on_test()
     means = frame.groupby(["policy", "task"])["score"].mean().groupby("policy").mean()
-    base, learned = by_grammar("expert/base"), by_grammar(LEARNED)
+    base, learned = policy_of("expert/base"), policy_of(LEARNED)
     stages = {"zero": "zero-shot, constrained", "expert": base, "grpo": learned}
     numbers: dict[str, Any] = {f"smollm2.{name}": means[stage] for name, stage in stages.items()}
-    scores = frame.pivot(index=["task", "index"], columns="policy", values="score")
-    gains = (scores[learned] - scores[base]).groupby("task")
-    numbers["smollm2.gain"] = stratified_mean([gain.to_numpy() for _, gain in gains])
+    numbers["smollm2.gain"] = _mean_gain(_pairs(frame, base, learned))
     return numbers | {"smollm2.incidents": f"{frame['index'].nunique()}"}
 
 

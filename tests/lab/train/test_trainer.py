@@ -165,7 +165,7 @@ def test_training_ends_when_several_steps_in_a_row_teach_nothing(tmp_path, capsy
     # In fp16 the loss may be finite while every step is skipped.
     log = MetricsLog(tmp_path, 99, False, None, math.inf)
     log.on_train_begin(None, TrainerState(), None)
-    half = SimpleNamespace(fp16=True)
+    half, whole = SimpleNamespace(fp16=True), SimpleNamespace(fp16=False)
     norms = [math.nan] * 4 + [0.1] + [math.inf] * 5
     for step, norm in enumerate(norms[:-1], 1):
         logs = {"reward": 0.5, "loss": 0.1, "grad_norm": norm}
@@ -173,3 +173,8 @@ def test_training_ends_when_several_steps_in_a_row_teach_nothing(tmp_path, capsy
     with pytest.raises(ValueError, match="of step 10 are not finite, in 5 steps in a row"):
         log.on_log(half, TrainerState(global_step=10), None, logs)
     assert capsys.readouterr().out.count("taught nothing") == 9
+    # In other precisions no step is skipped, and the weights are spoiled at once.
+    log = MetricsLog(tmp_path, 99, False, None, math.inf)
+    log.on_train_begin(None, TrainerState(), None)
+    with pytest.raises(ValueError, match="of step 1 are not finite"):
+        log.on_log(whole, TrainerState(global_step=1), None, logs)
