@@ -85,13 +85,13 @@ class TextLayout:
         stamps, last = Stamps(self.forms, near), -1
         for lines in blocks(parts, reading):
             numbers: Sequence[int] = range(reading.lines - len(lines), reading.lines)
-            owners: dict[int, bytes] = {}  # who speaks in a line whose speaker the one before tells
+            owners: Mapping[int, bytes] = {}
             if not self.forms:
                 seconds = [*numbers] if ordered else [-1] * len(lines)
             else:
                 seconds = stamps.seconds(lines)
                 if MISSING in seconds:
-                    rows = self._joined(zip(seconds, lines, numbers, strict=True), last, owners)
+                    rows, owners = self._joined(zip(seconds, lines, numbers, strict=True), last)
                     seconds = [second for second, _, _ in rows]
                     lines = [line for _, line, _ in rows]
                     numbers = [number for _, _, number in rows]
@@ -99,11 +99,12 @@ class TextLayout:
                 last = seconds[-1]
                 yield self._batch(seconds, lines, numbers, owners, stamps)
 
-    def _joined(self, rows: Iterable[Row], last: int, owners: dict[int, bytes]) -> list[Row]:
+    def _joined(self, rows: Iterable[Row], last: int) -> tuple[list[Row], dict[int, bytes]]:
         """Join lines with their continuations; `last` is the second of the line before `rows`. A
         line that tells a cause is no part of a calm record, but the next one of its speaker, who is
-        noted in `owners`, by the line's number.
+        returned by the line's number.
         """
+        owners: dict[int, bytes] = {}
         headed = self.place if self.place and self.place.before_time else None
         joined: list[Row] = []
         for second, line, number in rows:
@@ -117,7 +118,7 @@ class TextLayout:
                     joined.append((second, line, number))
                 else:
                     joined[-1] = second, text + b" " + line.strip(), begun
-        return joined
+        return joined, owners
 
     def _batch(
         self,
