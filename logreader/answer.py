@@ -49,6 +49,7 @@ MOST_SUSPECTS = 3
 SOMEBODY = "somebody"  # shown for who speaks in lines that do not say
 MOST_SHOWN = 160  # characters of a suspect's line
 NO_TROUBLE = "no line tells of trouble"
+LITTLE_TROUBLE = "few lines tell of trouble; if there was any, give it more of the log"
 NO_BEFORE = "no stretch of the log is unlike the rest of it; give it more of the time before"
 MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its clock is in doubt
 FEW = 60  # records below which no suspect is likely
@@ -246,10 +247,12 @@ def _suspect_line(log: Log, suspect: Suspect, evidence: Evidence) -> SuspectLine
     return SuspectLine(name, suspect.share, cause, text, visible(file, 200), number, says)
 
 
-def _telling(trouble: Trouble) -> tuple[bool, bool, float]:
-    """Sort lines that tell a service's own cause before complaints, and these before the rest."""
+def _telling(trouble: Trouble) -> tuple[bool, bool, float, int]:
+    """Sort lines that tell a service's own cause before complaints, and these before the rest; of
+    lines that weigh the same, the first one tells what came of itself.
+    """
     happened = trouble.happened
-    return not (happened and happened.own), happened is None, -trouble.mass
+    return not (happened and happened.own), happened is None, -trouble.mass, trouble.first
 
 
 def _unnamed(tally: Tally) -> list[str]:
@@ -301,7 +304,9 @@ def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
         return UNSURE, 0.0, why
     if findings.window is None:
         chance = confidence_without_before(findings.suspects, findings.evidence)
-        if chance < POSSIBLE_FROM or _mostly_calm(log, findings):
+        if _mostly_calm(log, findings):
+            return UNSURE, 0.0, LITTLE_TROUBLE
+        if chance < POSSIBLE_FROM:
             return UNSURE, 0.0, NO_BEFORE
         before = "trouble from the first line on" if _at_once(log) else "few calm lines come before"
         return POSSIBLE, chance, f"{before}, so nothing shows what is usual"

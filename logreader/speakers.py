@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import NamedTuple
 
 from .levels import LEVELS
@@ -18,6 +19,7 @@ from .words import WORDS, word_of
 
 MOST_NAMES = 100  # names that a place may have in a sample
 ENOUGH = 3.0  # score that a place needs to be taken
+COLUMN = 2.0  # score of a place that is a column, filled up with blanks
 MOST_WORDS = 10  # words to try from the start of a line, or after its time
 MOST_TEXT = 400  # bytes of a line that are read
 MOST_COMPARED = 300  # lines that are searched for the names of others
@@ -97,8 +99,8 @@ def best_place(
         before = 2 * ahead > len(sample)
         score, proven = score_of(names, lines, known, place.prior)
         score += before
-        if score > most - 2.5:
-            score += _signs([match.string[match.end() :] for match in matches if match])
+        if score > most - COLUMN - 2.0:
+            score += _signs([*filter(None, matches)])
         if score > most:
             best, most = place._replace(before_time=before, proven=proven), score
     return best
@@ -134,13 +136,26 @@ def no_name(name: str) -> bool:
     return bool(NO_NAMES.match(name) or ID.match(name))
 
 
-def _signs(rest: Sequence[bytes]) -> float:
-    """Score what follows a place: after a header, every line has the same sign, or a level."""
+def _signs(matches: Sequence[re.Match[bytes]]) -> float:
+    """Score what follows a place: after a header, every line has the same sign, a level, or its
+    next word in one column.
+    """
+    rest = [match.string[match.end() :] for match in matches]
     texts = [text.lstrip() for text in rest if text]
     enough = 0.9 * max(1, len(texts))
     signs = Counter(text[:1] for text in texts if text and not text[:1].isalnum())
     levels = sum(bool(STATED.match(text)) for text in texts)
-    return float(max(signs.values(), default=0) >= enough) + float(levels >= enough)
+    signed = float(max(signs.values(), default=0) >= enough) + float(levels >= enough)
+    return signed + COLUMN * _padded([match.end() for match in matches], rest)
+
+
+def _padded(ends: Sequence[int], rest: Sequence[bytes]) -> bool:
+    """Whether blanks after names of several lengths fill up a column, but after longer ones."""
+    begins = [end + len(text) - len(text.lstrip()) for end, text in zip(ends, rest, strict=True)]
+    column = max(Counter(begins).items(), key=itemgetter(1), default=(0, 0))[0]
+    short = [end for end, begin in zip(ends, begins, strict=True) if begin == column]
+    others = [begin for begin in begins if begin != column]
+    return len({*short}) > 1 and 2 * len(short) > len(ends) and all(b > column for b in others)
 
 
 def best_key(

@@ -60,12 +60,16 @@ class Trouble:
         return cause_of(self.example)
 
     @property
+    def own_error(self) -> bool:
+        """Whether it is an error that tells what has happened to the service itself."""
+        # What is refused with a warning is somebody's mistake, such as a wrong password.
+        own = self.happened is not None and self.happened.own and self.level > WARN
+        return own and not SYMPTOMS.search(self.example)
+
+    @property
     def cause(self) -> bool:
         """Whether its words tell of a cause within the service itself."""
-        own = self.happened is not None and self.happened.own
-        # What is refused with a warning is somebody's mistake, such as a wrong password.
-        own = own and self.level > WARN and not SYMPTOMS.search(self.example)
-        return (own or bool(CAUSES.search(self.example))) and not self.names
+        return (self.own_error or bool(CAUSES.search(self.example))) and not self.names
 
     @property
     def symptom(self) -> bool:
@@ -181,8 +185,8 @@ def weigh(
     for (name, _), numbers in kinds.items():
         if any(counts.inside[number] for number in numbers):
             trouble = _trouble(tally, numbers, counts, named)
-            died = trouble.level == FATAL and not trouble.usual
-            if window is None or died or trouble.gain >= UNUSUAL_GAIN:
+            telling = not trouble.usual and (trouble.level == FATAL or trouble.own_error)
+            if window is None or telling or trouble.gain >= UNUSUAL_GAIN:
                 evidence[name].troubles.append(trouble)
     for service in evidence.values():
         service.troubles.sort(key=lambda trouble: (-trouble.mass, trouble.example))

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from logtriage.play.actions import visible
 
-from .levels import ERROR, WARN, level_of, status_of
+from .causes import cause_of
+from .levels import ERROR, FATAL, WARN, level_of, status_of
 from .names import PLATFORM, REPLICA, Namer, service_name, shared_prefix, subject
 
 
@@ -204,14 +205,19 @@ class Tally:
         return self._numbers[name]
 
     def settle(self) -> None:
-        """Once all is read, give the platform's trouble to whom it is about, and shorten names."""
+        """Once all is read, give the platform's trouble to whom it is about, and shorten names. A
+        service of whom the platform tells a cause has died, whatever the line's level.
+        """
         known = [name for name in self.services if not PLATFORM.match(name)]
         namer = Namer(REPLICA.sub("", name) for name in known)
         for shape in self.shapes:
             if PLATFORM.match(self.services[shape.service]) and shape.level >= WARN:
                 about = namer.first(shape.example) or subject(shape.example)
+                process = about.removesuffix("-server")
                 if about:
-                    shape.service = self._number(about)
+                    shape.service = self._number(process if process in known else about)
+                    told = cause_of(shape.example)
+                    shape.level = FATAL if told and told.own else shape.level
         self._shorten()
 
     def _shorten(self) -> None:

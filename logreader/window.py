@@ -13,8 +13,9 @@ from itertools import accumulate, pairwise
 from math import log
 from typing import NamedTuple
 
+from .causes import cause_of
 from .levels import FATAL, WARN
-from .tally import Tally
+from .tally import Shape, Tally
 
 SLOTS = 60
 MOST_KINDS = 150  # kinds of trouble, those with most lines
@@ -80,6 +81,12 @@ def slots_of(tally: Tally) -> Slots | None:
 def weight(level: int) -> int:
     """Return how many lines a line of this level counts for."""
     return FATAL_LINES if level == FATAL else 1
+
+
+def tells_own_cause(shape: Shape) -> bool:
+    """Whether lines of this shape are errors that tell what has happened to who speaks."""
+    cause = cause_of(shape.example) if shape.level > WARN else None
+    return cause is not None and cause.own
 
 
 def _slotted(tally: Tally, slots: Slots) -> tuple[dict[Kind, list[int]], list[int]]:
@@ -170,10 +177,12 @@ def _first_new(
     begins, seconds = slots.start + start * slots.width, []
     for second, number, _ in tally.rows():
         shape = tally.shapes[number]
-        died = shape.level == FATAL
-        if begins - died * slots.width <= second < begins + slots.width and shape.level >= WARN:
+        told = tells_own_cause(shape)
+        early = told or shape.level == FATAL  # it may have come before any complaint
+        if begins - early * slots.width <= second < begins + slots.width and shape.level >= WARN:
             counts = series.get((shape.service, shape.template), [])
-            if not any(counts[: start - died]) and sum(counts[start - died : end]) >= LEAST_LINES:
+            enough = told or sum(counts[start - early : end]) >= LEAST_LINES
+            if not any(counts[: start - early]) and enough:
                 seconds.append(second)
     return min(seconds, default=-1)
 

@@ -303,6 +303,22 @@ def test_of_services_that_tie_none_is_surer_than_their_number_allows(services):
     assert answer.confidence <= 1 / services + 0.01 and answer.sure != LIKELY
 
 
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (("ERROR", "cart-db", "could not extend a file: No space left on device"), "disk full"),
+        (
+            ("WARN", "kubelet", "Memory cgroup out of memory: Killed process 12 (cart-db-server)"),
+            "killed for memory",
+        ),
+    ],
+)
+def test_a_cause_told_once_before_anybody_complains_is_shown(line, cause):
+    answer = answer_of(read([*calm(), (ONSET - 20, *line), *COMPLAINTS]))
+    assert (answer.root, answer.suspects[0].cause) == ("cart-db", cause)
+    assert answer.began == "2026-11-22 03:49:40"
+
+
 def test_the_page_says_what_calibration_has_written():
     earned = json.loads(FILE.read_text())["confidence"]
     page = (FILE.parents[1] / "own-logs.md").read_text()

@@ -135,6 +135,12 @@ def test_the_level_of_a_record_is_found(field, level):
     assert {stated for _, stated in counted(read_text("\n".join(map(json.dumps, rows))))} == {level}
 
 
+def test_whom_a_record_names_as_its_upstream_is_part_of_what_it_says():
+    row = {"service": "web", "level": "error", "msg": "request failed", "upstream": "cart"}
+    log = read_text("\n".join(json.dumps({"ts": AT + i, **row}) for i in range(9)))
+    assert {shape.example for shape in log.tally.shapes} == {"request failed cart"}
+
+
 def test_a_time_that_is_half_a_surrogate_pair_is_no_time():
     rows = [{"ts": "2026-11-22T03:00:00Z", "service": "web", "msg": "no"}] * 9
     log = read_text("\n".join(map(json.dumps, [*rows, {**rows[0], "ts": "\ud800"}])))

@@ -72,6 +72,18 @@ def test_source_files_do_not_speak():
     assert log.files[0].layout.speaker == "" and log.tally.services == ["log"]
 
 
+@pytest.mark.parametrize("width", [8, 12])  # of the column; the longest name has nine letters
+def test_names_in_a_column_filled_up_with_blanks_speak_in_a_short_log(width):
+    told = ("billing invoice sent", "mailer message queued", "scheduler tick done")
+    pairs = [line.split(" ", 1) for line in told * 6]
+    rows = [
+        f"2026-11-22 03:00:{second:02d} INFO  {name:{width}} {text}"
+        for second, (name, text) in enumerate(pairs)
+    ]
+    log = read_named({"app.log": "\n".join(rows).encode()})
+    assert sorted(log.tally.services) == ["billing", "mailer", "scheduler"]
+
+
 @pytest.mark.parametrize(
     ("names", "proven"),
     [
