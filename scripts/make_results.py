@@ -104,12 +104,12 @@ def production() -> None:
 
 
 @app.command()
-def smollm2(incidents: int = 60, new: int = 20) -> None:
-    """Publish the adapters of SmolLM2's finished stages, and play each of them on so many incidents
-    of each task of `test`, and the taught one on so many of the splits that hold something new.
+def smollm2(incidents: int = 100, few: int = 30, new: int = 10) -> None:
+    """Publish the adapters of SmolLM2's finished stages, and play each on incidents of each task of
+    `test`, `few` where no grammar holds it or it samples; GRPO's on `new` of the other splits, too.
     """
     publish_adapters(RUNS / SMOLLM2)
-    play_stages(RUNS / SMOLLM2, incidents, new)
+    play_stages(RUNS / SMOLLM2, incidents, few, new)
     pages()
 
 

@@ -215,7 +215,7 @@ def watch_command(
     who: Annotated[
         str, Argument(help="agent, base, smollm2, a script as trace, a model's folder or hub name.")
     ] = "agent",
-    beside: Annotated[str, Option(help="Another of these, beside it.")] = "",
+    beside: Annotated[str, Option(help="Another of these, at its left.")] = "",
     task: Annotated[str, Option(help="Of the incident.")] = "cascading_failure",
     split: Annotated[str, Option(help="Of the incident.")] = "test",
     index: Annotated[
@@ -231,7 +231,7 @@ def watch_command(
     from .watch import watch
 
     index = CHOSEN[-1] if index is None else index
-    watch([who, beside] if beside else [who], task, split, index, pause, Console())
+    watch([beside, who] if beside else [who], task, split, index, pause, Console())
 
 
 @app.command("verify")

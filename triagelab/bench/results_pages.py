@@ -20,7 +20,7 @@ from logtriage.world.tasks import TASKS
 
 from ..real.cases import SOURCES, load_source
 from ..realistic.production_policies import RANKER
-from .intervals import seed_scores, stratified_mean, two_way_mean
+from .intervals import Interval, seed_scores, stratified_mean, two_way_mean
 from .published import ROOT, TRACKS, played_in, read
 from .recorded_results import OURS
 from .recorded_tables import (
@@ -40,8 +40,9 @@ from .results_tables import (
     splits_table,
     track_table,
 )
-from .score_tables import REFERENCE, cell_text, summarise
+from .score_tables import CAREFUL, REFERENCE, cell_text, summarise
 from .smollm2_results import gains_table, new_splits_table, stage_facts, stages_table
+from .strata import with_truth
 
 # Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`. Other
 # tables and paragraphs between such markers are of finished studies, whose code is gone: they stay
@@ -79,7 +80,9 @@ def track_facts() -> dict[str, Any]:
     """`novice.test` and the like: the share of `belief`'s score of a track, the `base` or a script,
     on a split. `reference.gap`: how much more than `belief` the script that is told the truth
     scores on the task where that is most, so how far it can be from the best policy. `mean.base`
-    and the like: mean scores on `test`, the novice's track and `belief`.
+    and the like: mean scores on `test`, the novice's track and `belief`; `mean.gain` is the track's
+    gain, `mean.gain.faults` that on real faults alone, `mean.first` the first seed's score, and
+    `trace.ahead` how much more than the track `trace` scores on single crashes.
 
     Of the novice's track: `base.dismissed` and `trained.dismissed`, the shares of real faults
     dismissed on silent degradation; `beside`, in how many training `episodes` it healed a fault but
@@ -99,7 +102,14 @@ def track_facts() -> dict[str, Any]:
         ).mean
     same = scripts[(scripts["split"] == "test") & scripts["index"].isin(frames[0]["index"])]
     numbers["mean.reference"] = same[same["policy"] == REFERENCE]["score"].mean()
+    numbers["mean.first"] = two_way_mean(
+        [seed_scores(frames[:1], task, "trained") for task in TASKS]
+    ).mean
     numbers["mean.gain"] = gain(frames, TASKS, "base")
+    known = map(with_truth, frames)
+    numbers["mean.gain.faults"] = gain([frame[frame["real"]] for frame in known], TASKS, "base")
+    behind = gain(frames, ["single_crash"], CAREFUL)
+    numbers[f"{CAREFUL}.ahead"] = Interval(-behind.mean, -behind.high, -behind.low)
     dismissed = rows["silent_degradation"]["faults_dismissed"]
     numbers |= {f"{when}.dismissed": dismissed[when] for when in ("base", "trained")}
     played = pd.concat(played_in("novice", "episodes"))

@@ -6,7 +6,7 @@ The rows are in the run's folder, one per episode. One that is there under the s
 | file | what |
 |---|---|
 | `evaluation.parquet` | base, trained and scripts on the same incidents |
-| `checkpoints.parquet` | the same for the model at each checkpoint, on the first few incidents |
+| `checkpoints.parquet` | the same for the model at each checkpoint |
 | `splits.parquet` | the same for base and trained, on the splits that hold something new |
 | `audit.parquet` | whether what was seen supported the answers of both (see `bench.audit`) |
 | `transcripts.json` | conversations about one incident before and after training |
@@ -124,7 +124,7 @@ def evaluate_run(
     return same_incidents(_results(path, players, [split], episodes, batch, None, deadline))
 
 
-def evaluate_checkpoints(run: str | Path, episodes: int = 60, batch: int = 100) -> pd.DataFrame:
+def evaluate_checkpoints(run: str | Path, episodes: int = 200, batch: int = 100) -> pd.DataFrame:
     """Play every checkpoint on the first incidents of `test`."""
     path = Path(run) / "checkpoints.parquet"
     folders = sorted(path.parent.glob("checkpoint-*"), key=step_of)

@@ -233,6 +233,7 @@ def policy_scores(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (policy, split), part in frame.groupby(["policy", "split"], sort=False):
         best = frame[(frame["policy"] == REFERENCE) & (frame["split"] == split)]
+        best = best.merge(part[KEYS])
         tasks = {task: group["score"] for task, group in part.groupby("task", sort=False)}
         rows.append(
             {

@@ -50,8 +50,8 @@ WAYS: dict[str, dict[str, Any]] = {  # options of `in_memory`
     "constrained": {"constrained": True},
     "sampled": {"constrained": True, "temperature": 1.0, "seed": 1},
 }
-# The embedded agent beside it, by the names of its policies.
-EMBEDDED = {"base": "embedded agent, base", "trained": "embedded agent, after GRPO"}
+# What the embedded agent of a track is called beside it, by the names of its policies.
+EMBEDDED = {"base": "embedded: {}'s lessons", "trained": "embedded: {}'s, then GRPO"}
 TOGETHER = 30  # incidents that are played at once
 
 
@@ -97,24 +97,33 @@ def count_malformed(result: Result) -> dict[str, Any]:
     return {"calls": len(answers), "malformed": sum(bool(answer.error) for answer in answers)}
 
 
-def play_stages(runs: Path, incidents: int, new: int) -> None:
-    """Play every stage on the first incidents of `test`, and `LEARNED`, by the grammar, on the
-    first `new` incidents of the splits that hold something new. Goes on where it was stopped.
+def play_stages(runs: Path, incidents: int, few: int, new: int) -> None:
+    """Play every stage on the first incidents of each task of `test`: `incidents` by the grammar,
+    `few` in the other ways. `LEARNED` plays the first `new` of the splits that hold something new,
+    too, by the grammar. Goes on where it was stopped.
     """
     players = stage_players(runs)
-    learned = [player for player in players if player.name == policy_of(LEARNED)]
-    for split in NEW:
-        playing, count = (players, incidents) if split == "test" else (learned, new)
+    held = [player for player in players if player.name.endswith(", constrained")]
+    others = [player for player in players if player not in held]
+    learned = [player for player in held if player.name == policy_of(LEARNED)]
+    plans = [(held, "test", incidents), (others, "test", few)]
+    plans += [(learned, split, new) for split in NEW if split != "test"]
+    for playing, split, count in plans:
         plan = Plan([*TASKS], split, count)
         with open_table(RESULTS / FILE, playing, plan, TOGETHER) as journal:
             evaluate(playing, plan, journal, count_malformed, TOGETHER)
 
 
+def embedded_names(track: str) -> dict[str, str]:
+    """What the embedded agent of a track is called before and after GRPO, by its policies."""
+    return {policy: name.format(track) for policy, name in EMBEDDED.items()}
+
+
 def _beside(frame: pd.DataFrame, track: str) -> pd.DataFrame:
     """The reference and the first seed of a track's agent, on the incidents of a frame."""
-    scripts = read("benchmark/episodes.parquet")
+    scripts, names = read("benchmark/episodes.parquet"), embedded_names(track)
     embedded = played_by(track)[0]
-    embedded = embedded[embedded["policy"].isin(EMBEDDED)].replace({"policy": EMBEDDED})
+    embedded = embedded[embedded["policy"].isin(names)].replace({"policy": names})
     rows = pd.concat([scripts[scripts["policy"] == REFERENCE], embedded])
     return rows.merge(frame[KEYS].drop_duplicates(), on=KEYS)
 
@@ -137,22 +146,23 @@ def stages_table() -> str:
     for name in ("faults_detected", "false_alarms_dismissed"):
         detected[name] = values_in(detected, name)
     found = detected.groupby("policy")[["faults_detected", "false_alarms_dismissed"]].mean()
-    calls = frame.groupby("policy")[["malformed", "calls"]].sum()
+    made, refused = frame["calls"].sum(), frame["malformed"].sum()
+    incidents = everyone.groupby("policy")["index"].nunique()
     rows = []
     for row in policy_scores(everyone).to_dict("records"):
         name = row["policy"]
-        cells = {"SmolLM2": name} | {words(task): row[task] for task in TASKS}
-        cells[f"share of `{REFERENCE}`"] = row["share_of_reference"]
+        cells = {"SmolLM2": name, "incidents": str(incidents[name])}
+        cells |= {words(task): row[task] for task in TASKS}
+        cells["mean"] = row["mean"].mean
+        cells[f"share of `{REFERENCE}`"] = row["share_of_reference"].mean
         cells["faults found"] = found["faults_detected"][name]
         cells["false alarms dismissed"] = found["false_alarms_dismissed"][name]
-        made = calls["calls"].get(name, 0)
-        cells["calls refused"] = f"{calls['malformed'][name] / made:.1%}" if made else "-"
         rows.append(cells)
     return table(
         rows,
-        f"Incidents 0 to {frame['index'].max()} of each task of `test`, one seed, 95 % bootstrap"
-        " intervals over incidents. *Free* and *constrained* are greedy; *sampled* is constrained,"
-        " at temperature 1, as GRPO plays. The last rows are of others on the same incidents.",
+        "The first incidents of each task of `test`, one seed, 95 % bootstrap intervals over"
+        f" incidents. *Sampled* is constrained, at temperature 1, as GRPO plays. Of {made:,.0f}"
+        f" calls {refused:.0f} were refused. The last rows are of others on the same incidents.",
     )
 
 
@@ -168,7 +178,7 @@ def _mean_gain(pairs: list[tuple[np.ndarray, np.ndarray]]) -> Interval:
 
 def gains_table() -> str:
     """How much higher one stage scores than another on the same incidents, for `COMPARED`."""
-    frame, _ = _on_test()
+    frame = with_truth(_on_test()[0])
     rows = []
     for *stages, way in COMPARED:
         before, after = (policy_of(stage, way) for stage in stages)
@@ -181,7 +191,8 @@ def gains_table() -> str:
         for task, (gain, p), corrected in zip(TASKS, gains, adjusted, strict=True):
             better = verdict(gain.mean, p, corrected) == "better"
             cells[words(task)] = f"**{gain:.2f}**" if better else f"{gain:.2f}"
-        rows.append(cells | {"mean": _mean_gain(pairs)})
+        of_faults = _mean_gain(_pairs(frame[frame["real"]], before, after))
+        rows.append(cells | {"mean": _mean_gain(pairs), "mean, real faults alone": of_faults})
     return table(
         rows,
         "Gains in score, paired by incident, with 95 % intervals (of tasks by t, of the mean by"
@@ -200,7 +211,7 @@ def new_splits_table() -> str:
     counts = frame.groupby("split")["index"].nunique()
     rows = [
         {"split": f"`{split}`", "what is new": new, "incidents of each task": str(counts[split])}
-        | {name: shares[split, name] for name in ("SmolLM2", *EMBEDDED.values())}
+        | {name: shares[split, name] for name in ("SmolLM2", *embedded_names("expert").values())}
         for split, new in NEW.items()
         if split in counts
     ]
@@ -214,7 +225,8 @@ def new_splits_table() -> str:
 def stage_facts() -> dict[str, Any]:
     """Mean scores over the tasks, where the grammar holds: `smollm2.zero` as the model is,
     `smollm2.expert` after an expert's lessons, and `smollm2.grpo` after GRPO from there, which
-    gains `smollm2.gain`; `smollm2.incidents` of each task.
+    gains `smollm2.gain`, and over as much more imitation `smollm2.over_more`. The last four are of
+    `smollm2.incidents` of each task.
     """
     frame, _ = _on_test()
     means = frame.groupby(["policy", "task"])["score"].mean().groupby("policy").mean()
@@ -222,7 +234,9 @@ def stage_facts() -> dict[str, Any]:
     stages = {"zero": "zero-shot, constrained", "expert": base, "grpo": learned}
     numbers: dict[str, Any] = {f"smollm2.{name}": means[stage] for name, stage in stages.items()}
     numbers["smollm2.gain"] = _mean_gain(_pairs(frame, base, learned))
-    return numbers | {"smollm2.incidents": f"{frame['index'].nunique()}"}
+    numbers["smollm2.over_more"] = _mean_gain(_pairs(frame, policy_of("expert/more"), learned))
+    incidents = frame[frame["policy"] == learned]["index"].nunique()
+    return numbers | {"smollm2.incidents": f"{incidents}"}
 
 
 def plot_stages() -> Picture:

@@ -57,7 +57,7 @@ class TrainingConfig:
     deal: Literal["drawn", "in_turn"] = "drawn"
     # Vary the call graph, wording or both of three in five incidents (see `sft_tasks.open_varied`).
     varied: bool = False
-    save_every: Count = 40  # steps between checkpoints
+    save_every: Count = 20  # steps between checkpoints
     keep_checkpoints: Natural = 0  # how many of the newest are kept; 0 for all
 
     @property

@@ -14,6 +14,7 @@ def test_two_policies_play_one_incident_side_by_side():
     assert done.exit_code == 0
     assert "bad deploy at notification-service" in done.output
     assert done.output.count("score: ") == 2
+    assert done.output.index("trace") < done.output.index("loudest")  # as before and after
     assert "(it was: " in done.output  # `loudest` blames the edge, in red
     for arguments, message in (
         (("nobody",), "no such folder"),
@@ -52,7 +53,9 @@ def test_what_it_shows_by_default_is_chosen_by_a_rule():
     )
     assert telling(before, after)[0] == CHOSEN[-1]
     shown = (before["score"] < 0.5) & (after["score"] > 0.5)
-    assert f"in {shown.sum()} of {len(shown)} cascades" in WHY
+    reverse = (before["score"] > 0.5) & (after["score"] < 0.5)
+    counted = f"in {shown.sum()} of {len(shown)} cascades; the reverse happens in {reverse.sum()}"
+    assert counted in WHY
     chosen = run("watch", "trace", "--pause", 0)
     assert "Chosen by a rule" in chosen.output and f"incident {CHOSEN[-1]} of test" in chosen.output
     assert "Chosen by a rule" not in run("watch", "trace", "--index", 7, "--pause", 0).output
