@@ -57,7 +57,7 @@ class TrainingConfig:
     deal: Literal["drawn", "in_turn"] = "drawn"
     # Vary the call graph, wording or both of three in five incidents (see `sft_tasks.open_varied`).
     varied: bool = False
-    save_every: Count = 20  # steps between checkpoints
+    save_every: Count = 40  # steps between checkpoints
     keep_checkpoints: Natural = 0  # how many of the newest are kept; 0 for all
 
     @property
@@ -190,7 +190,7 @@ _T4: dict[str, Any] = {
 }
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "novice": {**_CPU, "steps": 80},
+    "novice": {**_CPU, "steps": 80, "save_every": 20},
     # Its base has already been taught, so it takes half as many steps.
     "expert": {**_CPU, "learning_rate": 3e-4, "steps": 60, "warmup": 10},
     # Its base is an adapter (see `imitation`), which is trained further. In its tokens episodes are
