@@ -168,8 +168,10 @@ def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
     calls: Calls = {}
     if graph:
         calls = {service.name: service.downstream for service in graph.services}
-    elif window is None:  # who only suffers may call any that tells what has happened to it
-        telling = [name for name, service in evidence.items() if service.cause]
+    else:  # who only suffers may call whoever died; without a calm stretch, whoever tells a cause
+        telling = [
+            name for name, own in evidence.items() if own.died or (window is None and own.cause)
+        ]
         calls = {name: [other for other in telling if other != name] for name in evidence}
     return Findings(window, evidence, rank(evidence, calls))
 

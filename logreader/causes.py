@@ -25,7 +25,8 @@ CAUSES = [
 # To look only where words begin is several times as fast.
 _OWN = "|".join(row["pattern"] for row in _TABLE if row.get("own", True))
 OWN = re.compile(f"(?<![a-z])(?:{_OWN})".encode())
-CUT_OFF = ("network unreachable", "name not resolved")  # by which a client tells that it is cut off
+UNRESOLVED = Cause("name not resolved", False)
+CUT_OFF = ("network unreachable", UNRESOLVED.name)  # by which a client tells that it is cut off
 
 
 @lru_cache(MOST_KNOWN)

@@ -221,7 +221,9 @@ class ObjectLayout:
             for path in named("message")
             if isinstance(values[path][0], str) and _names(path)[1] not in FIELDS["error"]
         ]
-        self._error = [path for path in named("error") if path not in self._message][:2]
+        errors = [path for path in named("error") if path not in self._message][:2]
+        # Errors may begin after the sample.
+        self._error = errors or [(name,) for name in FIELDS["error"]]
         requests = any(_names(path)[0] in FIELDS["request"] for path in common)
         self._status = named("status") if requests or not self._message else []
 

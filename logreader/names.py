@@ -23,6 +23,7 @@ CALLED = re.compile(CLIENTS.replace("HOST", HOST).replace("PARTED", PARTED))
 SOURCE_FILE, PUBLIC = re.compile(WORDS["hosts"]["files"]), re.compile(WORDS["hosts"]["public"])
 NOBODY = word_of(WORDS["hosts"]["words"])
 PLATFORM = re.compile(f"^(?:{WORDS['platform']['names']})$")
+RESOLVER = re.compile(f"^(?:{WORDS['platform']['resolvers']})$")
 SUBJECTS = [*map(re.compile, WORDS["platform"]["subjects"])]
 
 

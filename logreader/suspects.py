@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, log, log2
 
-from .causes import CUT_OFF, Cause, cause_of
+from .causes import CUT_OFF, UNRESOLVED, Cause, cause_of
 from .levels import FAILED, FATAL, WARN
-from .names import PLATFORM, Namer, targets
+from .names import PLATFORM, RESOLVER, Namer, targets
 from .tally import OTHERS, UNNAMED, Tally, speakers_of
 from .window import Window, gain, weight
 from .words import WORDS, any_of
@@ -102,6 +102,11 @@ class ServiceEvidence:
     def cause(self) -> bool:
         """Whether its own lines tell of a cause within the service."""
         return any(trouble.cause for trouble in self.troubles)
+
+    @property
+    def died(self) -> bool:
+        """Whether its own lines tell what it died of."""
+        return any(trouble.cause and trouble.level == FATAL for trouble in self.troubles)
 
     @property
     def own_share(self) -> float:
@@ -230,6 +235,7 @@ def _named(
 ) -> dict[int, list[str]]:
     """Map shapes of trouble to the services that they call or complain of, all if `find`."""
     namer = Namer(name for name in known if name != OTHERS)
+    resolvers = [name for name in known if RESOLVER.match(name)]
     named: dict[int, list[str]] = {}
     met: set[str] = set()
     for number in inside:
@@ -240,7 +246,8 @@ def _named(
         called = [name for name in targets(text, known) if find or name in known]
         suffers = shape.level == FAILED or SYMPTOMS.search(text) or COMPLAINTS.search(text)
         mentioned = namer.all(text) if suffers and not CAUSES.search(text) else ()
-        everybody = dict.fromkeys((*mentioned, *called))
+        unresolved = cause_of(text) == UNRESOLVED
+        everybody = dict.fromkeys(resolvers if unresolved and resolvers else (*mentioned, *called))
         names = [name for name in everybody if name in met or len(met) < MOST_TARGETS]
         met.update(name for name in names if name not in known)
         named[number] = [name for name in names if name != tally.services[shape.service]]

@@ -319,6 +319,24 @@ def test_a_cause_told_once_before_anybody_complains_is_shown(line, cause):
     assert answer.began == "2026-11-22 03:49:40"
 
 
+@pytest.mark.parametrize(
+    ("own", "said", "root"),
+    [
+        (("FATAL", "out of memory, killed process 12"), "connection refused", "cart-db"),
+        (
+            ("ERROR", "upstream did not answer"),
+            "lookup db.example on 10.0.0.2: no such host",
+            "dns",
+        ),
+    ],
+)
+def test_complaints_that_name_nobody_point_to_who_died_and_unresolved_names_to_the_resolver(
+    own, said, root
+):
+    rows = calm((*USUAL, "dns")) + trouble("cart", said) + trouble("web", said)
+    assert answer_of(read([*rows, (ONSET, own[0], root, own[1])])).root == root
+
+
 def test_the_page_says_what_calibration_has_written():
     earned = json.loads(FILE.read_text())["confidence"]
     page = (FILE.parents[1] / "own-logs.md").read_text()

@@ -135,6 +135,30 @@ def test_the_level_of_a_record_is_found(field, level):
     assert {stated for _, stated in counted(read_text("\n".join(map(json.dumps, rows))))} == {level}
 
 
+def test_a_namespace_does_not_speak():
+    texts = ("page is shown", "basket is saved", "mail is sent")
+    rows = [
+        {
+            "date": AT + i,
+            "log": f"{texts[i % 3]} {i}",
+            "kubernetes": {
+                "namespace_name": "kube-system" if i % 2 else "shop",
+                "container_name": WHO[i % 3],
+            },
+        }
+        for i in range(60)
+    ]
+    assert set(read_text("\n".join(map(json.dumps, rows))).tally.services) == set(WHO)
+
+
+def test_an_error_that_begins_after_the_sample_is_read():
+    calm = {"service": "web", "level": "info", "msg": "served"}
+    failed = {"service": "web", "level": "error", "msg": "failed", "err": "no such host"}
+    rows = [{"ts": AT + i, **(calm if i < 3_000 else failed)} for i in range(3_010)]
+    log = read_text("\n".join(map(json.dumps, rows)))
+    assert "failed no such host" in {shape.example for shape in log.tally.shapes}
+
+
 def test_whom_a_record_names_as_its_upstream_is_part_of_what_it_says():
     row = {"service": "web", "level": "error", "msg": "request failed", "upstream": "cart"}
     log = read_text("\n".join(json.dumps({"ts": AT + i, **row}) for i in range(9)))
