@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import exp, log, log2
 
 from .causes import CUT_OFF, UNRESOLVED, Cause, cause_of
-from .levels import FAILED, FATAL, WARN
+from .levels import FAILED, FATAL, WARN, is_own_error
 from .names import PLATFORM, RESOLVER, Namer, targets
 from .tally import OTHERS, UNNAMED, Tally, speakers_of
 from .window import Window, gain, weight
@@ -63,8 +63,7 @@ class Trouble:
     def own_error(self) -> bool:
         """Whether it is an error that tells what has happened to the service itself."""
         # What is refused with a warning is somebody's mistake, such as a wrong password.
-        own = self.happened is not None and self.happened.own and self.level > WARN
-        return own and not SYMPTOMS.search(self.example)
+        return is_own_error(self.level, self.example) and not SYMPTOMS.search(self.example)
 
     @property
     def cause(self) -> bool:

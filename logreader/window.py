@@ -13,9 +13,8 @@ from itertools import accumulate, pairwise
 from math import log
 from typing import NamedTuple
 
-from .causes import cause_of
-from .levels import FATAL, WARN
-from .tally import Shape, Tally
+from .levels import FATAL, WARN, is_own_error
+from .tally import Tally
 
 SLOTS = 60
 MOST_KINDS = 150  # kinds of trouble, those with most lines
@@ -81,12 +80,6 @@ def slots_of(tally: Tally) -> Slots | None:
 def weight(level: int) -> int:
     """Return how many lines a line of this level counts for."""
     return FATAL_LINES if level == FATAL else 1
-
-
-def tells_own_cause(shape: Shape) -> bool:
-    """Whether lines of this shape are errors that tell what has happened to who speaks."""
-    cause = cause_of(shape.example) if shape.level > WARN else None
-    return cause is not None and cause.own
 
 
 def _slotted(tally: Tally, slots: Slots) -> tuple[dict[Kind, list[int]], list[int]]:
@@ -177,7 +170,7 @@ def _first_new(
     begins, seconds = slots.start + start * slots.width, []
     for second, number, _ in tally.rows():
         shape = tally.shapes[number]
-        told = tells_own_cause(shape)
+        told = is_own_error(shape.level, shape.example)
         early = told or shape.level == FATAL  # it may have come before any complaint
         if begins - early * slots.width <= second < begins + slots.width and shape.level >= WARN:
             counts = series.get((shape.service, shape.template), [])
