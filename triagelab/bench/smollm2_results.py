@@ -162,7 +162,8 @@ def stages_table() -> str:
         rows,
         "The first incidents of each task of `test`, one seed, 95 % bootstrap intervals over"
         f" incidents. *Sampled* is constrained, at temperature 1, as GRPO plays. Of {made:,.0f}"
-        f" calls {refused:.0f} were refused. The last rows are of others on the same incidents.",
+        f" calls {refused:.0f} were refused. The last rows are of others on the same incidents; the"
+        " embedded agent's are of the first of five seeds.",
     )
 
 
