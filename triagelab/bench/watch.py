@@ -11,7 +11,7 @@ from rich.text import Text
 
 from logtriage.drawing import by_level, cause_of, closed_gate, score_parts
 from logtriage.play.episode import Episode, Step, final_score
-from logtriage.play.observation import Observation, call_graph_line
+from logtriage.play.observation import TABLE_HEADER, Observation, call_graph_line
 from logtriage.recorded import CHOSEN, WHY
 
 from .registry import POLICIES, named
@@ -65,6 +65,7 @@ def _step(step: Step) -> Group:
 def _lines_of(observation: Observation) -> Padding:
     """Alerts, metrics and log lines, coloured by their level."""
     lines = [Text(metric.text, style="dim") for metric in observation.metrics or ()]
+    lines[:0] = [Text(TABLE_HEADER, style="dim")] if lines else []
     lines += [Text(line, style=STYLES.get(level, "dim")) for level, line in by_level(observation)]
     if observation.alerts is not None:
         alerts = "; ".join(alert.text for alert in observation.alerts)
