@@ -34,6 +34,7 @@ FILE_NAME_LEAD = 2.0  # by how much a place must score better to be preferred to
 BOM = b"\xef\xbb\xbf"
 PAYLOAD = re.compile(rb"[^{]{0,300}(?=\{ ?\")")  # the text before JSON in a line
 JSON_FIELD = re.compile(rb'\s{1,80}"[\w@.$/-]{1,80}": ')  # a line of a document that is indented
+ERRORS = frozenset(FIELDS["error"])
 PREFIX = "(before the object)"  # the field that this text becomes
 # The lines of a stack trace that name a place in the code.
 FRAME = re.compile(rb"\s*(?:at |\.\.\. |File \"|goroutine |$)|\t\S+:\d+|\s+[\w/.-]+:\d+")
@@ -221,9 +222,7 @@ class ObjectLayout:
             for path in named("message")
             if isinstance(values[path][0], str) and _names(path)[1] not in FIELDS["error"]
         ]
-        errors = [path for path in named("error") if path not in self._message][:2]
-        # Errors may begin after the sample.
-        self._error = errors or [(name,) for name in FIELDS["error"]]
+        self._error = [path for path in named("error") if path not in self._message][:2]
         requests = any(_names(path)[0] in FIELDS["request"] for path in common)
         self._status = named("status") if requests or not self._message else []
 
@@ -285,7 +284,10 @@ class ObjectLayout:
         """Return the message of a record (all of it if there is none), followed by its errors."""
         value = at(record, self._message)
         text = flat(record if value is None else value)
-        for path in self._error:
+        paths = self._error
+        if not paths and not ERRORS.isdisjoint(record):  # errors may begin after the sample
+            paths = [(name,) for name in FIELDS["error"] if name in record]
+        for path in paths:
             error = at(record, (path,))
             text += f" {flat(error)}" if error is not None and error != value else ""
         return text[:MOST_TEXT]
