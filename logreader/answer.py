@@ -15,6 +15,7 @@ from itertools import pairwise
 from logtriage.play.actions import visible
 from logtriage.world.call_graph import CallGraph
 
+from .causes import tells_own_cause
 from .levels import FATAL, LEVEL_NAMES, WARN, stated_level
 from .lines import quoted
 from .log import STDIN, Log, LogFile
@@ -253,8 +254,8 @@ def _telling(trouble: Trouble) -> tuple[bool, bool, float, int]:
     """Sort lines that tell a service's own cause before complaints, and these before the rest; of
     lines that weigh the same, the first one tells what came of itself.
     """
-    happened = trouble.happened
-    return not (happened and happened.own), happened is None, -trouble.mass, trouble.first
+    own = tells_own_cause(trouble.example)
+    return not own, trouble.happened is None, -trouble.mass, trouble.first
 
 
 def _unnamed(tally: Tally) -> list[str]:

@@ -33,3 +33,9 @@ CUT_OFF = ("network unreachable", UNRESOLVED.name)  # by which a client tells th
 def cause_of(text: str) -> Cause | None:
     """Return the cause that a line of trouble tells; None if it tells none."""
     return next((cause for pattern, cause in CAUSES if pattern.search(text)), None)
+
+
+def tells_own_cause(text: str) -> bool:
+    """Whether a line of trouble tells what has happened to who speaks."""
+    cause = cause_of(text)
+    return cause is not None and cause.own

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from .causes import OWN, cause_of
+from .causes import OWN
 from .words import WORDS
 
 SERVED, CALM, WARN, ERROR, FAILED, FATAL = range(6)
@@ -76,12 +76,6 @@ def tells_cause(line: bytes, before: bytes) -> bool:
     """Whether a line tells what has happened to who speaks, and the record before it is calm."""
     calm = level_of(before, status_of(before)) < WARN
     return calm and bool(OWN.search(line.lower())) and level_of(line, b"") > WARN
-
-
-def is_own_error(level: int, text: str) -> bool:
-    """Whether a line is an error, and tells what has happened to who speaks."""
-    cause = cause_of(text) if level > WARN else None
-    return cause is not None and cause.own
 
 
 def status_of(text: bytes) -> bytes:

@@ -9,7 +9,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
 from typing import NamedTuple
 
 from .levels import LEVELS
@@ -152,10 +151,9 @@ def _signs(matches: Sequence[re.Match[bytes]]) -> float:
 def _padded(ends: Sequence[int], rest: Sequence[bytes]) -> bool:
     """Whether blanks after names of several lengths fill up a column, but after longer ones."""
     begins = [end + len(text) - len(text.lstrip()) for end, text in zip(ends, rest, strict=True)]
-    column = max(Counter(begins).items(), key=itemgetter(1), default=(0, 0))[0]
-    short = [end for end, begin in zip(ends, begins, strict=True) if begin == column]
-    others = [begin for begin in begins if begin != column]
-    return len({*short}) > 1 and 2 * len(short) > len(ends) and all(b > column for b in others)
+    [(column, lines)] = Counter(begins).most_common(1)
+    lengths = {end for end, begin in zip(ends, begins, strict=True) if begin == column}
+    return len(lengths) > 1 and 2 * lines > len(ends) and min(begins) == column
 
 
 def best_key(

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, log, log2
 
-from .causes import CUT_OFF, UNRESOLVED, Cause, cause_of
-from .levels import FAILED, FATAL, WARN, is_own_error
+from .causes import CUT_OFF, UNRESOLVED, Cause, cause_of, tells_own_cause
+from .levels import FAILED, FATAL, WARN
 from .names import PLATFORM, RESOLVER, Namer, targets
 from .tally import OTHERS, UNNAMED, Tally, speakers_of
 from .window import Window, gain, weight
@@ -63,7 +63,8 @@ class Trouble:
     def own_error(self) -> bool:
         """Whether it is an error that tells what has happened to the service itself."""
         # What is refused with a warning is somebody's mistake, such as a wrong password.
-        return is_own_error(self.level, self.example) and not SYMPTOMS.search(self.example)
+        own = self.level > WARN and tells_own_cause(self.example)
+        return own and not SYMPTOMS.search(self.example)
 
     @property
     def cause(self) -> bool:
@@ -245,8 +246,9 @@ def _named(
         called = [name for name in targets(text, known) if find or name in known]
         suffers = shape.level == FAILED or SYMPTOMS.search(text) or COMPLAINTS.search(text)
         mentioned = namer.all(text) if suffers and not CAUSES.search(text) else ()
-        unresolved = cause_of(text) == UNRESOLVED
-        everybody = dict.fromkeys(resolvers if unresolved and resolvers else (*mentioned, *called))
+        everybody = dict.fromkeys((*mentioned, *called))
+        if resolvers and cause_of(text) == UNRESOLVED:
+            everybody = dict.fromkeys(resolvers)
         names = [name for name in everybody if name in met or len(met) < MOST_TARGETS]
         met.update(name for name in names if name not in known)
         named[number] = [name for name in names if name != tally.services[shape.service]]
@@ -353,8 +355,7 @@ def confidence_without_before(suspects: Sequence[Suspect], evidence: Evidence) -
     usual: by what it says of itself, and by who complains of it.
     """
     first = evidence[suspects[0].service]
-    happened = [trouble.happened for trouble in first.troubles if not trouble.names]
-    own = any(cause and cause.own for cause in happened)
+    own = any(tells_own_cause(trouble.example) for trouble in first.troubles if not trouble.names)
     blamed = [accuser for accuser in accusers(first.name, evidence) if accuser.name != first.name]
     chance = (0.7 if blamed else 0.6) if own else 0.55 if blamed else 0.3
     return min(chance, 1.0 / tied(suspects))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from logtriage.play.actions import visible
 
-from .causes import cause_of
+from .causes import tells_own_cause
 from .levels import ERROR, FATAL, WARN, level_of, status_of
 from .names import PLATFORM, REPLICA, Namer, service_name, shared_prefix, subject
 
@@ -216,8 +216,7 @@ class Tally:
                 process = about.removesuffix("-server")
                 if about:
                     shape.service = self._number(process if process in known else about)
-                    told = cause_of(shape.example)
-                    shape.level = FATAL if told and told.own else shape.level
+                    shape.level = FATAL if tells_own_cause(shape.example) else shape.level
         self._shorten()
 
     def _shorten(self) -> None:

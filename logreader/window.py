@@ -13,7 +13,8 @@ from itertools import accumulate, pairwise
 from math import log
 from typing import NamedTuple
 
-from .levels import FATAL, WARN, is_own_error
+from .causes import tells_own_cause
+from .levels import FATAL, WARN
 from .tally import Tally
 
 SLOTS = 60
@@ -170,9 +171,12 @@ def _first_new(
     begins, seconds = slots.start + start * slots.width, []
     for second, number, _ in tally.rows():
         shape = tally.shapes[number]
-        told = is_own_error(shape.level, shape.example)
+        near = begins - slots.width <= second < begins + slots.width
+        if not near or shape.level < WARN:
+            continue
+        told = shape.level > WARN and tells_own_cause(shape.example)
         early = told or shape.level == FATAL  # it may have come before any complaint
-        if begins - early * slots.width <= second < begins + slots.width and shape.level >= WARN:
+        if second >= begins or early:
             counts = series.get((shape.service, shape.template), [])
             enough = told or sum(counts[start - early : end]) >= LEAST_LINES
             if not any(counts[: start - early]) and enough:
