@@ -41,14 +41,20 @@ from .results_tables import (
     track_table,
 )
 from .score_tables import CAREFUL, REFERENCE, cell_text, summarise
-from .smollm2_results import gains_table, new_splits_table, stage_facts, stages_table
+from .smollm2_results import (
+    gains_table,
+    new_splits_table,
+    published_stages,
+    stage_facts,
+    stages_table,
+)
 from .strata import with_truth
 
 # Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`. Other
 # tables and paragraphs between such markers are of finished studies, whose code is gone: they stay
 # as they were written, and say which commit has the code.
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
-    "docs/LEADERBOARD.md": {"leaderboard": leaderboard_table},
+    "docs/LEADERBOARD.md": {"leaderboard": lambda: leaderboard_table(published_stages())},
     "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
     "docs/smollm2.md": {"stages": stages_table, "gains": gains_table, "splits": new_splits_table},
     "results/training.md": {"expert": partial(track_table, "expert")},
@@ -96,15 +102,15 @@ def track_facts() -> dict[str, Any]:
     numbers["reference.gap"] = (means["oracle"] - means[REFERENCE]).max()
     frames = on_test("novice")
     rows = {row["task"]: row for row in summarise(frames)}
-    for name in ("base", "trained"):
-        numbers[f"mean.{name}"] = two_way_mean(
-            [seed_scores(frames, task, name) for task in TASKS]
-        ).mean
+    for name, seeds, policy in (
+        ("base", frames, "base"),
+        ("trained", frames, "trained"),
+        ("first", frames[:1], "trained"),
+    ):
+        scores = [seed_scores(seeds, task, policy) for task in TASKS]
+        numbers[f"mean.{name}"] = two_way_mean(scores).mean
     same = scripts[(scripts["split"] == "test") & scripts["index"].isin(frames[0]["index"])]
     numbers["mean.reference"] = same[same["policy"] == REFERENCE]["score"].mean()
-    numbers["mean.first"] = two_way_mean(
-        [seed_scores(frames[:1], task, "trained") for task in TASKS]
-    ).mean
     numbers["mean.gain"] = gain(frames, TASKS, "base")
     known = map(with_truth, frames)
     numbers["mean.gain.faults"] = gain([frame[frame["real"]] for frame in known], TASKS, "base")

@@ -115,6 +115,12 @@ def with_reference(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(best=reference.loc[pd.MultiIndex.from_frame(frame[KEYS])].to_numpy())
 
 
+def shares_of(frame: pd.DataFrame) -> pd.Series:
+    """The share of `belief`'s score on the same incidents, by split, the mean over tasks."""
+    sums = with_reference(frame).groupby(["split", "task"])[["score", "best"]].sum()
+    return (sums["score"] / sums["best"]).groupby("split").mean()
+
+
 @cache
 def split_shares() -> dict[str, pd.Series]:
     """Shares of `belief`'s score on the same incidents, by split, the mean over tasks and seeds.
@@ -128,11 +134,7 @@ def split_shares() -> dict[str, pd.Series]:
     same = frames["base"][KEYS].drop_duplicates()
     for policy in ("constant", CAREFUL):
         frames[policy] = scripts[scripts["policy"] == policy].merge(same, on=KEYS)
-    shares = {}
-    for name, frame in frames.items():
-        sums = with_reference(frame).groupby(["split", "task"])[["score", "best"]].sum()
-        shares[name] = (sums["score"] / sums["best"]).groupby("split").mean()
-    return shares
+    return {name: shares_of(frame) for name, frame in frames.items()}
 
 
 def splits_table() -> str:
@@ -177,10 +179,10 @@ def losses_line() -> str:
 # -- the leaderboard -----------------------------------------------------------------------------
 
 
-def leaderboard_table() -> str:
-    """Mean scores of everybody on incidents of `test`: first language models (SmolLM2, the embedded
-    agents over their seeds, and rows that others have added to results/leaderboard), then scripts,
-    the best of each first.
+def leaderboard_table(models: dict[str, pd.DataFrame]) -> str:
+    """Mean scores of everybody on incidents of `test`: first language models (`models` by name, the
+    embedded agents over their seeds, and rows that others have added to results/leaderboard), then
+    scripts, the best of each first.
     """
     scripts = read("benchmark/episodes.parquet")
     scripts = scripts[(scripts["split"] == "test") & (scripts["index"] < LISTED)]
@@ -192,15 +194,14 @@ def leaderboard_table() -> str:
         players[f"embedded agent: {called}, {len(frames)} seeds"] = frames
     added = sorted((RESULTS / "leaderboard").glob("*.json"))
     players |= {path.stem: [added_row(path)] for path in added}
-    players |= smollm2_stages()
+    players |= {name: [own] for name, own in models.items()}
     rows: list[dict[str, Any]] = []
     for name, frames in players.items():
         policy = frames[0]["policy"].iloc[0]
         scores = {words(task): seed_scores(frames, task, policy) for task in TASKS}
         rows.append({"policy": name} | {task: two_way_mean([own]) for task, own in scores.items()})
         rows[-1]["mean"] = two_way_mean([*scores.values()])
-        sums = with_reference(pd.concat(frames)).groupby("task")[["score", "best"]].sum()
-        rows[-1] |= {f"share of `{REFERENCE}`": (sums["score"] / sums["best"]).mean()}
+        rows[-1] |= {f"share of `{REFERENCE}`": shares_of(pd.concat(frames))["test"]}
     rows.sort(key=lambda row: (row["policy"].startswith("`"), -row["mean"].mean))
     return table(
         rows,
@@ -208,18 +209,6 @@ def leaderboard_table() -> str:
         " many of the first as are named, 95 % bootstrap intervals over incidents, and seeds where"
         " there are several. SmolLM2 is held by a grammar. Names of scripts are in `code`.",
     )
-
-
-def smollm2_stages() -> dict[str, list[pd.DataFrame]]:
-    """The episodes of SmolLM2's published stages on `test`, by what they are called."""
-    frame = read("smollm2/episodes.parquet")
-    frame = frame[(frame["split"] == "test") & frame["policy"].str.endswith(", constrained")]
-    rows = {}
-    for policy, own in frame.groupby("policy"):
-        stage = str(policy).removesuffix(", constrained")
-        if not stage.endswith("and more"):  # a control
-            rows[f"SmolLM2: {stage}, {own['index'].nunique()} incidents"] = [own]
-    return rows
 
 
 def added_row(path: Path) -> pd.DataFrame:

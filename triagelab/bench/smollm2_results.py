@@ -50,6 +50,7 @@ WAYS: dict[str, dict[str, Any]] = {  # options of `in_memory`
     "constrained": {"constrained": True},
     "sampled": {"constrained": True, "temperature": 1.0, "seed": 1},
 }
+HELD = ", constrained"  # how the names of policies end that the grammar holds
 # What the embedded agent of a track is called beside it, by the names of its policies.
 EMBEDDED = {"base": "embedded: {}'s lessons", "trained": "embedded: {}'s, then GRPO"}
 TOGETHER = 30  # incidents that are played at once
@@ -103,7 +104,7 @@ def play_stages(runs: Path, incidents: int, few: int, new: int) -> None:
     too, by the grammar. Goes on where it was stopped.
     """
     players = stage_players(runs)
-    held = [player for player in players if player.name.endswith(", constrained")]
+    held = [player for player in players if player.name.endswith(HELD)]
     others = [player for player in players if player not in held]
     learned = [player for player in held if player.name == policy_of(LEARNED)]
     plans = [(held, "test", incidents), (others, "test", few)]
@@ -136,6 +137,25 @@ def _on_test() -> tuple[pd.DataFrame, pd.DataFrame]:
         "policy", key=lambda names: names.map(order.index), kind="stable"
     )
     return frame, _beside(frame, "novice")
+
+
+def _held(frame: pd.DataFrame) -> pd.DataFrame:
+    """The episodes that the grammar held, by the names of their stages."""
+    held = frame[frame["policy"].str.endswith(HELD)]
+    return held.assign(policy=held["policy"].str.removesuffix(HELD))
+
+
+def published_stages() -> dict[str, pd.DataFrame]:
+    """The episodes of the model itself and its published stages on `test`, held by the grammar, by
+    names that say how many incidents of each task they are of.
+    """
+    controls = [STAGES[name] for name in CONTROLS]
+    stages = _held(_on_test()[0]).groupby("policy")
+    return {
+        f"SmolLM2: {stage}, {own['index'].nunique()} incidents": own
+        for stage, own in stages
+        if stage not in controls
+    }
 
 
 def stages_table() -> str:
@@ -243,6 +263,4 @@ def stage_facts() -> dict[str, Any]:
 def plot_stages() -> Picture:
     """Plot the stages that the grammar holds, beside the embedded agent and the reference."""
     frame, beside = _on_test()
-    held = frame[frame["policy"].str.endswith("constrained")]
-    shorter = held["policy"].str.removesuffix(", constrained")
-    return plot_policies(pd.concat([held.assign(policy=shorter), beside]))
+    return plot_policies(pd.concat([_held(frame), beside]))
