@@ -1,5 +1,5 @@
-"""What those who need SciPy or torch did on the first 200 incidents of each task of `test`, as
-`make results` wrote it; and the incident that is shown first.
+"""What those who need SciPy or torch did on the first incidents of each task of `test`, as `make
+results` and `scripts/make_results.py smollm2` wrote it; and the incident that is shown first.
 """
 
 import gzip
@@ -8,11 +8,13 @@ from functools import cache
 from pathlib import Path
 
 RECORDED = Path(__file__).with_name("recorded.json.gz")  # by name, then task, then index
-# `watch`, the page and README's picture open on it. tests/lab/bench/test_watch.py has the rule.
+# The language model that `watch` and README's picture show, by its names in that file.
+BEFORE, AFTER = "SmolLM2 before GRPO", "SmolLM2 after GRPO"
+# `watch`, the page and the picture open on it. tests/lab/bench/test_watch.py has the rule.
 CHOSEN = ("cascading_failure", "test", 39)
 WHY = (
-    "Chosen by a rule: the model fails before training and not after, as in 11 of 200 cascades;"
-    " the reverse happens in 1."
+    "Chosen by a rule: SmolLM2 fails before GRPO and not after, as in 8 of 100 cascades; the"
+    " reverse happens in 3."
 )
 
 

@@ -30,7 +30,13 @@ from triagelab.bench.recorded_results import (
 )
 from triagelab.bench.results_pages import write_pages
 from triagelab.bench.runs import settings_of
-from triagelab.bench.smollm2_results import FOLDER, play_stages, plot_stages, publish_adapters
+from triagelab.bench.smollm2_results import (
+    FOLDER,
+    play_stages,
+    plot_stages,
+    publish_adapters,
+    record_stages,
+)
 from triagelab.language_models.loading import load_agent
 from triagelab.language_models.smollm2 import SMOLLM2
 from triagelab.real.cases import SOURCES
@@ -55,9 +61,8 @@ def publish(
     runs: Annotated[Path, typer.Option(help="Where the runs are.")] = RUNS,
     fewer: Annotated[bool, typer.Option(help="Publish fewer seeds than now are.")] = False,
 ) -> None:
-    """Publish finished runs, and draw the README's first picture again."""
+    """Publish finished runs."""
     collect(runs, fewer)
-    write_picture()
     pages()
 
 
@@ -110,6 +115,8 @@ def smollm2(incidents: int = 100, few: int = 30, new: int = 10) -> None:
     """
     publish_adapters(RUNS / SMOLLM2)
     play_stages(RUNS / SMOLLM2, incidents, few, new)
+    record_stages()
+    write_picture()
     pages()
 
 

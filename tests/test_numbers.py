@@ -148,7 +148,9 @@ def test_a_row_of_the_leaderboard_is_of_all_its_incidents(tmp_path):
             results_tables.added_row(path)
 
 
-@pytest.mark.parametrize("name", ["belief", "trained agent", "base model"])
+@pytest.mark.parametrize(
+    "name", ["belief", "embedded agent after GRPO", "embedded agent before GRPO"]
+)
 def test_what_the_page_shows_of_others_is_what_they_do(name):
     kept = json.loads(gzip.decompress(published.RECORDED.read_bytes()))
     again = published.recorded(published.recorded_players()[name], 2)

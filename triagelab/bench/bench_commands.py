@@ -213,8 +213,13 @@ def _evaluate_run(run: Path, episodes: int | None, batch: int | None, hours: flo
 @errors_in_a_line()
 def watch_command(
     who: Annotated[
-        str, Argument(help="agent, base, smollm2, a script as trace, a model's folder or hub name.")
-    ] = "agent",
+        str,
+        Argument(
+            help="agent, base, smollm2, a script as trace, a model's folder or hub name; by "
+            "default SmolLM2 before and after GRPO, as recorded.",
+            show_default=False,
+        ),
+    ] = "",
     beside: Annotated[str, Option(help="Another of these, at its left.")] = "",
     task: Annotated[str, Option(help="Of the incident.")] = "cascading_failure",
     split: Annotated[str, Option(help="Of the incident.")] = "test",
@@ -223,15 +228,18 @@ def watch_command(
     ] = None,
     pause: Annotated[float, Option(min=0.0, help="Seconds between two steps.")] = 1.0,
 ) -> None:
-    """Watch the trained agent, or another policy, solve an incident step by step."""
+    """Watch a language model, or any policy, play an incident step by step."""
     from rich.console import Console
 
-    from logtriage.recorded import CHOSEN
+    from logtriage.recorded import AFTER, BEFORE, CHOSEN
 
     from .watch import watch
 
+    if beside and not who:
+        raise ValueError(f"--beside {beside} of whom? name both, as in `watch agent --beside base`")
+    names = [name for name in (beside, who) if name] or [BEFORE, AFTER]
     index = CHOSEN[-1] if index is None else index
-    watch([beside, who] if beside else [who], task, split, index, pause, Console())
+    watch(names, task, split, index, pause, Console())
 
 
 @app.command("verify")

@@ -1,17 +1,17 @@
-"""docs/incident.svg, the README's first picture: one incident before training and after it."""
+"""docs/incident.svg, the README's first picture: SmolLM2 on one incident, before and after GRPO."""
 
 from html import escape
 
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, final_score
 from logtriage.policies.scripted import LoudestPolicy
-from logtriage.recorded import CHOSEN, recorded_at
+from logtriage.recorded import AFTER, BEFORE, CHOSEN, recorded_at
 from logtriage.world.incidents import Incident
 
 from .published import ROOT
 
 PATH = ROOT / "docs" / "incident.svg"
-SIDES = {"base model": "before training", "trained agent": "after training"}
+SIDES = (BEFORE, AFTER)
 SAYS = {
     "request_more_logs": "asks {}",
     "classify_severity": "calls it {}",
@@ -68,9 +68,9 @@ def picture() -> str:
         write(f"it began at {incident.root}; {loudest} logs most errors.", 20, 56),
     ]
     longest = max(len(actions) for actions, _ in games.values())
-    for side, (name, when) in enumerate(SIDES.items()):
+    for side, name in enumerate(SIDES):
         x, (actions, score) = 20 + COLUMN * side, games[name]
-        lines.append(write(when, x, TOP, "head"))
+        lines.append(write(name, x, TOP, "head"))
         for step, action in enumerate(actions, start=1):
             kind = "right" if is_right(action, incident) else "wrong"
             if action.type in ("request_more_logs", "resolve"):
@@ -82,7 +82,7 @@ def picture() -> str:
     body = "\n".join(lines)
     return f"""<svg xmlns="http://www.w3.org/2000/svg" role="img"
  viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">
-<title>The agent plays one incident before training and after it</title>
+<title>SmolLM2, a language model, plays one incident before GRPO and after it</title>
 <style>{STYLE}</style>
 <rect x=".5" y=".5" width="{WIDTH - 1}" height="{height - 1}" rx="8" fill="#fff" stroke="#d0d7de"/>
 {body}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from logtriage.play.episode import BaseEpisode
 from logtriage.recorded import RECORDED
 from logtriage.world.tasks import TASKS
 
@@ -115,7 +116,7 @@ def ship(run: Path) -> None:
     for name, source in (("base", run.parent / "base"), ("agent", run / "model")):
         for file in SHIPPED[name].iterdir() if source.is_dir() else ():
             shutil.copyfile(source / file.name, file)
-    write_recorded()
+    record({name: recorded(player) for name, player in recorded_players().items()})
 
 
 def collect(runs: Path, fewer: bool = False) -> None:
@@ -160,28 +161,34 @@ def collect(runs: Path, fewer: bool = False) -> None:
 
 
 def recorded_players() -> dict[str, Player]:
-    """Who is recorded, by the name on the page: all that need more than the small module."""
-    agents = {"trained agent": "agent", "base model": "base"}
+    """Who plays for the page, by the name on it: all that need more than the small module, but for
+    SmolLM2, whose published episodes `smollm2_results.record_stages` takes.
+    """
+    agents = {"embedded agent after GRPO": "agent", "embedded agent before GRPO": "base"}
     models = {name: in_memory(source, constrained=True) for name, source in agents.items()}
     return {REFERENCE: scripted(REFERENCE), **models}
 
 
-def recorded(player: Player, incidents: int = RECORDED_INCIDENTS) -> dict[str, list[str]]:
-    """What a player does on the first incidents of each task of `test`, as the page's address holds
-    it; an invalid action is `?`.
+def actions_of(episode: BaseEpisode) -> str:
+    """The actions of an episode as the page's address holds them, separated by spaces; an invalid
+    one is `?`.
     """
+    return " ".join(action.text if action else "?" for action, _ in episode.history)
+
+
+def recorded(player: Player, incidents: int = RECORDED_INCIDENTS) -> dict[str, list[str]]:
+    """What a player does on the first incidents of each task of `test`."""
     done: dict[str, dict[int, str]] = {task: {} for task in TASKS}
     for row, episode, _ in rollout_each(player.make(0), Plan([*TASKS], "test", incidents)):
-        actions = [action.text if action else "?" for action, _ in episode.history]
-        done[row["task"]][row["index"]] = " ".join(actions)
+        done[row["task"]][row["index"]] = actions_of(episode)
     return {
         task: [by_index[index] for index in sorted(by_index)] for task, by_index in done.items()
     }
 
 
-def write_recorded() -> None:
-    """Write what the page at /web shows, by playing it."""
-    everybody = {name: recorded(player) for name, player in recorded_players().items()}
+def record(done: dict[str, dict[str, list[str]]]) -> None:
+    """Write what these did, by name, for the page at /web; what it has of others stays."""
+    everybody = json.loads(gzip.decompress(RECORDED.read_bytes())) | done
     RECORDED.write_bytes(gzip.compress(json.dumps(everybody).encode(), mtime=0))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from logtriage.recorded import AFTER, BEFORE
 from logtriage.world.tasks import TASKS
 
 from ..language_models.smollm2 import SMOLLM2
@@ -19,7 +20,7 @@ from .evaluation import evaluate
 from .intervals import KEYS, Interval, compare_recipes, holm, matched, stratified_mean, verdict
 from .journal import open_table
 from .plots import Picture, plot_policies, words
-from .published import RESULTS, played_by, read
+from .published import RESULTS, actions_of, played_by, read, record
 from .registry import Player, in_memory
 from .results_tables import NEW, table
 from .rollouts import Plan, Result
@@ -35,14 +36,27 @@ STAGES = {
     "expert/base": "expert's lessons",
     "expert/seed-1/model": "expert's lessons, then GRPO",
     "expert/more": "expert's lessons, and more",
+    "expert/more-grpo/model": "expert's lessons, and more, then GRPO",
+    "expert/twice-more": "expert's lessons, and twice more",
 }
-CONTROLS = ("novice/more", "expert/more")  # played, but not published
+UNPUBLISHED = (  # but played
+    *("novice/base", "novice/seed-1/model", "novice/more"),
+    *("expert/more", "expert/twice-more"),
+)
 LEARNED = "expert/seed-1/model"  # the stage that plays the other splits, too
+RECORDED = {BEFORE: "expert/base", AFTER: LEARNED}  # by their names on the page
 COMPARED = (  # stages before and after, and how they played
+    ("novice/base", "novice/seed-1/model", "sampled"),
+    ("novice/base", "novice/seed-1/model", "constrained"),
+    ("novice/more", "novice/seed-1/model", "sampled"),
+    ("novice/more", "novice/seed-1/model", "constrained"),
     ("expert/base", LEARNED, "constrained"),
     ("expert/base", LEARNED, "sampled"),
     ("expert/base", "expert/more", "constrained"),
     ("expert/more", LEARNED, "constrained"),
+    ("expert/more", "expert/more-grpo/model", "constrained"),
+    ("expert/more", "expert/twice-more", "constrained"),
+    ("expert/twice-more", "expert/more-grpo/model", "constrained"),
 )
 ADAPTER = "adapter_model.safetensors"
 WAYS: dict[str, dict[str, Any]] = {  # options of `in_memory`
@@ -57,12 +71,12 @@ TOGETHER = 30  # incidents that are played at once
 
 
 def publish_adapters(runs: Path) -> None:
-    """Copy the adapter of each finished stage but a control into the results, in 16 bit, and what
-    is recorded of its learning.
+    """Copy the adapters of the finished stages into the results, in 16 bit, and what is recorded of
+    their learning, but for those that stay in `runs`.
     """
     from safetensors.torch import load_file, save_file  # imports torch
 
-    published = [runs / name for name in STAGES if name not in CONTROLS]
+    published = [runs / name for name in STAGES if name not in UNPUBLISHED]
     for source in (folder for folder in published if folder.is_dir()):
         target = FOLDER / source.relative_to(runs)
         target.mkdir(parents=True, exist_ok=True)
@@ -74,10 +88,10 @@ def publish_adapters(runs: Path) -> None:
 
 
 def stage_players(runs: Path) -> list[Player]:
-    """The model itself, every published stage, and the controls in `runs`, each in all ways."""
+    """The model itself, every published stage, and the others in `runs`, each in all ways."""
     sources: dict[str, str | Path] = {"zero-shot": SMOLLM2}
     for name, stage in STAGES.items():
-        folder = (runs if name in CONTROLS else FOLDER) / name
+        folder = (runs if name in UNPUBLISHED else FOLDER) / name
         if folder.is_dir():
             sources[stage] = folder
     return [
@@ -92,27 +106,43 @@ def policy_of(stage: str, way: str = "constrained") -> str:
     return f"{STAGES[stage]}, {way}"
 
 
-def count_malformed(result: Result) -> dict[str, Any]:
-    """How many calls an episode made, and how many of them were refused."""
+def describe_calls(result: Result) -> dict[str, Any]:
+    """How many calls an episode made, how many of them were refused, and the actions."""
     answers = [step.observation for step in result.episode.history]
-    return {"calls": len(answers), "malformed": sum(bool(answer.error) for answer in answers)}
+    refused = sum(bool(answer.error) for answer in answers)
+    return {"calls": len(answers), "malformed": refused, "actions": actions_of(result.episode)}
 
 
 def play_stages(runs: Path, incidents: int, few: int, new: int) -> None:
     """Play every stage on the first incidents of each task of `test`: `incidents` by the grammar,
-    `few` in the other ways. `LEARNED` plays the first `new` of the splits that hold something new,
-    too, by the grammar. Goes on where it was stopped.
+    `few` in the other ways, and `few` in all ways on the novice's track. `LEARNED` plays the first
+    `new` of the splits that hold something new, too, by the grammar. Goes on where it was stopped.
     """
     players = stage_players(runs)
+    novices = {policy_of(name, way) for name in STAGES if name.startswith("novice") for way in WAYS}
     held = [player for player in players if player.name.endswith(HELD)]
-    others = [player for player in players if player not in held]
+    many = [player for player in held if player.name not in novices]
+    others = [player for player in players if player not in many]
     learned = [player for player in held if player.name == policy_of(LEARNED)]
-    plans = [(held, "test", incidents), (others, "test", few)]
+    plans = [(many, "test", incidents), (others, "test", few)]
     plans += [(learned, split, new) for split in NEW if split != "test"]
     for playing, split, count in plans:
         plan = Plan([*TASKS], split, count)
         with open_table(RESULTS / FILE, playing, plan, TOGETHER) as journal:
-            evaluate(playing, plan, journal, count_malformed, TOGETHER)
+            evaluate(playing, plan, journal, describe_calls, TOGETHER)
+
+
+def record_stages() -> None:
+    """Write what `RECORDED` did for the page at /web, for `watch` and README's picture."""
+    frame = read(FILE)
+    frame = frame[frame["split"] == "test"].sort_values("index")
+    stages = {name: frame[frame["policy"] == policy_of(stage)] for name, stage in RECORDED.items()}
+    record(
+        {
+            name: {task: [*own[own["task"] == task]["actions"]] for task in TASKS}
+            for name, own in stages.items()
+        }
+    )
 
 
 def embedded_names(track: str) -> dict[str, str]:
@@ -149,12 +179,12 @@ def published_stages() -> dict[str, pd.DataFrame]:
     """The episodes of the model itself and its published stages on `test`, held by the grammar, by
     names that say how many incidents of each task they are of.
     """
-    controls = [STAGES[name] for name in CONTROLS]
+    unpublished = [STAGES[name] for name in UNPUBLISHED]
     stages = _held(_on_test()[0]).groupby("policy")
     return {
         f"SmolLM2: {stage}, {own['index'].nunique()} incidents": own
         for stage, own in stages
-        if stage not in controls
+        if stage not in unpublished
     }
 
 

@@ -10,13 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from logtriage.drawing import by_level, cause_of, closed_gate, score_parts
+from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, Step, final_score
 from logtriage.play.observation import TABLE_HEADER, Observation, call_graph_line
-from logtriage.recorded import CHOSEN, WHY
+from logtriage.policies.policy import Policy
+from logtriage.recorded import AFTER, CHOSEN, WHY, recorded_at
 
 from .registry import POLICIES, named
 
-ALL_SCORES = "results/README.md has the scores of all."
+ALL_SCORES = "docs/smollm2.md has the scores on all."
 INDENT = 4  # characters before each observation
 STYLES = {"error": "red", "warning": "yellow"}
 
@@ -24,14 +26,10 @@ STYLES = {"error": "red", "warning": "yellow"}
 def watch(
     names: Sequence[str], task: str, split: str, index: int, pause: float, screen: Console
 ) -> None:
-    """Show side by side how each policy (a name, or a model's folder) plays one incident, with a
-    pause of `pause` seconds between two steps.
+    """Show side by side how each policy (a name, or a model's folder; `BEFORE` and `AFTER` as they
+    are recorded) plays one incident, with a pause of `pause` seconds between two steps.
     """
-    if not POLICIES.keys() >= set(names):
-        from transformers.utils.logging import disable_progress_bar
-
-        disable_progress_bar()
-    policies = [named(name).make(0) for name in names]
+    policies = _policies(names, task, split, index)
     episodes = [Episode.open(task, split, index) for _ in names]
     incident = episodes[0].incident
     screen.rule(f"{task.replace('_', ' ')}, incident {index} of {split}")
@@ -53,6 +51,34 @@ def watch(
         side_by_side.add_row(*row)
         screen.print(side_by_side)
     screen.rule(f"it was: {cause_of(incident)}" + (f" at {incident.root}" if incident.root else ""))
+
+
+def _policies(names: Sequence[str], task: str, split: str, index: int) -> list[Policy]:
+    """The policies of these names; `ValueError` if one is recorded, but not on this incident."""
+    recorded = recorded_at(task, split, index)
+    if AFTER in names and AFTER not in recorded:
+        raise ValueError(
+            f"{AFTER} is not recorded on incident {index} of {split}, {task}: only on the first of "
+            "test; name who should play it, as in `watch agent --beside base`"
+        )
+    if not POLICIES.keys() | recorded.keys() >= {*names}:
+        from transformers.utils.logging import disable_progress_bar
+
+        disable_progress_bar()
+    return [
+        RecordedPolicy(recorded[name]) if name in recorded else named(name).make(0)
+        for name in names
+    ]
+
+
+class RecordedPolicy(Policy):
+    """Takes the actions that somebody took on the same incident."""
+
+    def __init__(self, actions: Sequence[str]) -> None:
+        self._actions = iter(actions)
+
+    def act(self) -> Action:
+        return Action.from_text(next(self._actions))
 
 
 def _step(step: Step) -> Group:

@@ -13,7 +13,7 @@ from logtriage.world.incidents import sample_incident
 
 WHERE = {"task": "cascading_failure", "split": "test", "index": 21}
 ADDRESS = f"/web?{urlencode(WHERE)}"
-SCORES = f"https://github.com/{REPOSITORY}/blob/main/results/README.md"
+SCORES = f"https://github.com/{REPOSITORY}/blob/main/docs/smollm2.md"
 # The smallest text in pixels of the screen, and whatever a reader would have to scroll sideways.
 MEASURE = """() => {
   const sizes = [], cut = [];

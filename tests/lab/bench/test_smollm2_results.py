@@ -3,19 +3,23 @@
 import json
 
 import pandas as pd
+import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from logtriage.play.actions import Action
-from logtriage.play.episode import Episode
+from logtriage.play.episode import Episode, final_score
+from logtriage.recorded import recorded_at
 from triagelab.bench import smollm2_results
 from triagelab.bench.rollouts import Result
 from triagelab.bench.smollm2_results import (
-    CONTROLS,
     FOLDER,
+    RECORDED,
     STAGES,
+    UNPUBLISHED,
     WAYS,
-    count_malformed,
+    describe_calls,
+    policy_of,
     publish_adapters,
 )
 from triagelab.bench.verify import MATCH, verify
@@ -42,17 +46,29 @@ def test_a_published_score_can_be_played_again():
     assert checks and {check.verdict for check in checks} == {MATCH}
 
 
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_is_recorded_for_the_page_has_the_published_scores(name):
+    rows = pd.read_parquet(FOLDER / "episodes.parquet")
+    rows = rows[(rows["policy"] == policy_of(RECORDED[name])) & (rows["split"] == "test")]
+    assert len(rows) == 300
+    for task, index, score in rows[["task", "index", "score"]].itertuples(index=False):
+        episode = Episode.open(task, "test", index)
+        for action in recorded_at(task, "test", index)[name]:
+            episode.act(Action.from_text(action))
+        assert final_score(episode).total == pytest.approx(score)
+
+
 def test_stages_are_published_in_16_bit(tmp_path, monkeypatch):
     monkeypatch.setattr(smollm2_results, "FOLDER", tmp_path / "results")
     name = "adapter_model.safetensors"
-    for stage in ("novice/base", CONTROLS[0]):
+    for stage in ("expert/base", UNPUBLISHED[-1]):
         run = tmp_path / "runs" / stage
         run.mkdir(parents=True)
         save_file({"lora": torch.ones(2)}, run / name)
         for file in ("adapter_config.json", "base.json", "state.pt"):
             (run / file).write_text("{}")
     publish_adapters(tmp_path / "runs")
-    (target,) = (tmp_path / "results" / "novice").iterdir()  # the control is not published
+    (target,) = (tmp_path / "results" / "expert").iterdir()  # the control is not published
     assert target.name == "base"
     assert load_file(target / name)["lora"].dtype == torch.float16
     assert sorted(path.name for path in target.iterdir()) == [
@@ -66,4 +82,7 @@ def test_refused_calls_are_counted():
     episode = Episode.open("single_crash", "train", 0)
     episode.act(Action("classify_severity", ("P9",)))
     episode.act(Action("ignore"))
-    assert count_malformed(Result({}, episode, ())) == {"calls": 2, "malformed": 1}
+    assert describe_calls(Result({}, episode, ())) == {
+        **{"calls": 2, "malformed": 1},
+        "actions": "? ignore",
+    }

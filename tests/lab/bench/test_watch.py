@@ -4,8 +4,20 @@ from helpers import refusal, run
 
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import LoudestPolicy
-from logtriage.recorded import CHOSEN, WHY
+from logtriage.recorded import AFTER, BEFORE, CHOSEN, WHY
 from triagelab.bench.published import read
+from triagelab.bench.smollm2_results import FILE, RECORDED, policy_of
+
+
+def test_the_language_model_is_watched_as_it_is_recorded():
+    done = run("watch", "--pause", 0)
+    assert done.exit_code == 0
+    assert done.output.index(BEFORE) < done.output.index(AFTER)
+    lines = [line for line in done.output.splitlines() if "score: " in line]
+    by_column = {line.index("score: "): float(line.split("score: ")[1]) for line in lines}
+    assert [by_column[column] > 0.5 for column in sorted(by_column)] == [False, True]
+    assert "name both" in refusal("watch", "--beside", "base")
+    assert "is not recorded on incident 200 of test" in refusal("watch", "--index", 200)
 
 
 def test_two_policies_play_one_incident_side_by_side():
@@ -27,10 +39,10 @@ def test_two_policies_play_one_incident_side_by_side():
 def telling(before, after):
     """The cascades of `test` that show best what was learned, the best first.
 
-    `before` and `after` are the episodes of the base and of the trained agent, by incident. The
-    base blames another service than the root and scores below 0.5, and the trained agent above 0.9;
-    the loudest service is not the root, and the team to page is the root's owner. Deep roots come
-    first, then short episodes.
+    `before` and `after` are the episodes of a model before and after GRPO, by incident. At first it
+    blames another service than the root and scores below 0.5, and then above 0.9; the loudest
+    service is not the root, and the team to page is the root's owner. Deep roots come first, then
+    short episodes.
     """
     learned = (before["score"] < 0.5) & (before["root_cause"] == 0.0) & (after["score"] > 0.9)
     ranked = []
@@ -45,11 +57,11 @@ def telling(before, after):
 
 
 def test_what_it_shows_by_default_is_chosen_by_a_rule():
-    frame = read("novice/seed-1/evaluation.parquet")
+    frame = read(FILE)
     frame = frame[(frame["task"] == "cascading_failure") & (frame["split"] == "test")]
     before, after = (
-        frame[frame["policy"] == name].set_index("index").sort_index()
-        for name in ("base", "trained")
+        frame[frame["policy"] == policy_of(stage)].set_index("index").sort_index()
+        for stage in RECORDED.values()
     )
     assert telling(before, after)[0] == CHOSEN[-1]
     shown = (before["score"] < 0.5) & (after["score"] > 0.5)
