@@ -13,8 +13,8 @@ BEFORE, AFTER = "SmolLM2 before GRPO", "SmolLM2 after GRPO"
 # `watch`, the page and the picture open on it. tests/lab/bench/test_watch.py has the rule.
 CHOSEN = ("cascading_failure", "test", 39)
 WHY = (
-    "Chosen by a rule: SmolLM2 fails before GRPO and not after, as in 8 of 100 cascades; the"
-    " reverse happens in 3."
+    "Chosen by a rule: a language model, SmolLM2, fails before it is rewarded for anything (GRPO)"
+    " and not after, as in 8 of 100 cascades; the reverse happens in 3."
 )
 
 
