@@ -37,26 +37,16 @@ STAGES = {
     "expert/seed-1/model": "expert's lessons, then GRPO",
     "expert/more": "expert's lessons, and more",
     "expert/more-grpo/model": "expert's lessons, and more, then GRPO",
-    "expert/twice-more": "expert's lessons, and twice more",
 }
-UNPUBLISHED = (  # but played
-    *("novice/base", "novice/seed-1/model", "novice/more"),
-    *("expert/more", "expert/twice-more"),
-)
+UNPUBLISHED = ("novice/more", "expert/more", "expert/more-grpo/model")  # but played
 LEARNED = "expert/seed-1/model"  # the stage that plays the other splits, too
 RECORDED = {BEFORE: "expert/base", AFTER: LEARNED}  # by their names on the page
 COMPARED = (  # stages before and after, and how they played
-    ("novice/base", "novice/seed-1/model", "sampled"),
-    ("novice/base", "novice/seed-1/model", "constrained"),
-    ("novice/more", "novice/seed-1/model", "sampled"),
-    ("novice/more", "novice/seed-1/model", "constrained"),
     ("expert/base", LEARNED, "constrained"),
     ("expert/base", LEARNED, "sampled"),
     ("expert/base", "expert/more", "constrained"),
     ("expert/more", LEARNED, "constrained"),
     ("expert/more", "expert/more-grpo/model", "constrained"),
-    ("expert/more", "expert/twice-more", "constrained"),
-    ("expert/twice-more", "expert/more-grpo/model", "constrained"),
 )
 ADAPTER = "adapter_model.safetensors"
 WAYS: dict[str, dict[str, Any]] = {  # options of `in_memory`
@@ -115,16 +105,14 @@ def describe_calls(result: Result) -> dict[str, Any]:
 
 def play_stages(runs: Path, incidents: int, few: int, new: int) -> None:
     """Play every stage on the first incidents of each task of `test`: `incidents` by the grammar,
-    `few` in the other ways, and `few` in all ways on the novice's track. `LEARNED` plays the first
-    `new` of the splits that hold something new, too, by the grammar. Goes on where it was stopped.
+    `few` in the other ways. `LEARNED` plays the first `new` of the splits that hold something new,
+    too, by the grammar. Goes on where it was stopped.
     """
     players = stage_players(runs)
-    novices = {policy_of(name, way) for name in STAGES if name.startswith("novice") for way in WAYS}
     held = [player for player in players if player.name.endswith(HELD)]
-    many = [player for player in held if player.name not in novices]
-    others = [player for player in players if player not in many]
+    others = [player for player in players if player not in held]
     learned = [player for player in held if player.name == policy_of(LEARNED)]
-    plans = [(many, "test", incidents), (others, "test", few)]
+    plans = [(held, "test", incidents), (others, "test", few)]
     plans += [(learned, split, new) for split in NEW if split != "test"]
     for playing, split, count in plans:
         plan = Plan([*TASKS], split, count)
