@@ -40,7 +40,7 @@ STAGES = {
 }
 UNPUBLISHED = ("novice/more", "expert/more", "expert/more-grpo/model")  # but played
 LEARNED = "expert/seed-1/model"  # the stage that plays the other splits, too
-RECORDED = {BEFORE: "expert/base", AFTER: LEARNED}  # by their names on the page
+WATCHED = {BEFORE: "expert/base", AFTER: LEARNED}  # by their names on the page
 COMPARED = (  # stages before and after, and how they played
     ("expert/base", LEARNED, "constrained"),
     ("expert/base", LEARNED, "sampled"),
@@ -121,10 +121,10 @@ def play_stages(runs: Path, incidents: int, few: int, new: int) -> None:
 
 
 def record_stages() -> None:
-    """Write what `RECORDED` did for the page at /web, for `watch` and README's picture."""
+    """Write what `WATCHED` did for the page at /web, for `watch` and README's picture."""
     frame = read(FILE)
     frame = frame[frame["split"] == "test"].sort_values("index")
-    stages = {name: frame[frame["policy"] == policy_of(stage)] for name, stage in RECORDED.items()}
+    stages = {name: frame[frame["policy"] == policy_of(stage)] for name, stage in WATCHED.items()}
     record(
         {
             name: {task: [*own[own["task"] == task]["actions"]] for task in TASKS}

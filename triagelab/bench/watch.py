@@ -14,7 +14,7 @@ from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, Step, final_score
 from logtriage.play.observation import TABLE_HEADER, Observation, call_graph_line
 from logtriage.policies.policy import Policy
-from logtriage.recorded import AFTER, CHOSEN, WHY, recorded_at
+from logtriage.recorded import AFTER, BEFORE, CHOSEN, WHY, recorded_at
 
 from .registry import POLICIES, named
 
@@ -55,8 +55,12 @@ def watch(
 
 def _policies(names: Sequence[str], task: str, split: str, index: int) -> list[Policy]:
     """The policies of these names; `ValueError` if one is recorded, but not on this incident."""
-    recorded = recorded_at(task, split, index)
-    if AFTER in names and AFTER not in recorded:
+    recorded = {
+        name: actions
+        for name, actions in recorded_at(task, split, index).items()
+        if name in (BEFORE, AFTER)  # all others play
+    }
+    if AFTER in names and not recorded:
         raise ValueError(
             f"{AFTER} is not recorded on incident {index} of {split}, {task}: only on the first of "
             "test; name who should play it, as in `watch agent --beside base`"

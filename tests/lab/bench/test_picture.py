@@ -7,6 +7,6 @@ from triagelab.bench.picture import PATH, picture
 
 def test_the_picture_is_fresh():
     text = PATH.read_text()
-    assert text == picture(), "run `make results`"
+    assert text == picture(), "run `python scripts/make_results.py smollm2`"
     assert len(text) < 10_000 and "<script" not in text and "href" not in text
     ElementTree.fromstring(text)

@@ -5,8 +5,10 @@ from helpers import refusal, run
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import LoudestPolicy
 from logtriage.recorded import AFTER, BEFORE, CHOSEN, WHY
+from triagelab.bench import watch
 from triagelab.bench.published import read
-from triagelab.bench.smollm2_results import FILE, RECORDED, policy_of
+from triagelab.bench.smollm2_results import FILE, WATCHED, policy_of
+from triagelab.reference.belief import BeliefPolicy
 
 
 def test_the_language_model_is_watched_as_it_is_recorded():
@@ -18,6 +20,11 @@ def test_the_language_model_is_watched_as_it_is_recorded():
     assert [by_column[column] > 0.5 for column in sorted(by_column)] == [False, True]
     assert "name both" in refusal("watch", "--beside", "base")
     assert "is not recorded on incident 200 of test" in refusal("watch", "--index", 200)
+
+
+def test_a_script_that_is_recorded_plays_nevertheless():
+    (policy,) = watch._policies(["belief"], *CHOSEN)
+    assert isinstance(policy, BeliefPolicy)
 
 
 def test_two_policies_play_one_incident_side_by_side():
@@ -61,7 +68,7 @@ def test_what_it_shows_by_default_is_chosen_by_a_rule():
     frame = frame[(frame["task"] == "cascading_failure") & (frame["split"] == "test")]
     before, after = (
         frame[frame["policy"] == policy_of(stage)].set_index("index").sort_index()
-        for stage in RECORDED.values()
+        for stage in WATCHED.values()
     )
     assert telling(before, after)[0] == CHOSEN[-1]
     shown = (before["score"] < 0.5) & (after["score"] > 0.5)
