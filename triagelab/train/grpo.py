@@ -31,9 +31,8 @@ from pathlib import Path
 from typing import Any
 
 from logtriage.catalogue import open_incident
-from logtriage.play.episode import BaseEpisode, OpenEpisode
+from logtriage.play.episode import OpenEpisode
 from logtriage.play.tools import TriageTools
-from logtriage.world.tasks import TASKS, Task
 
 from ..bench.runs import (
     find_gpu,
@@ -53,14 +52,6 @@ from .sft_tasks import open_varied
 FULL = 10 * 2**20  # bytes; with fewer free, a failed write means that the disk is full
 LONGEST = 4096  # tokens of a whole conversation, more than an opening and `completion_tokens`
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-
-
-def open_training(config: TrainingConfig, name: str, split: str, index: int) -> BaseEpisode:
-    """Open an incident of a run, with its share of false alarms."""
-    task: str | Task = name
-    if config.false_alarms is not None and name in TASKS and TASKS[name].false_alarms:
-        task = replace(TASKS[name], false_alarms=config.false_alarms)
-    return open_varied(task, split, index) if config.varied else open_incident(task, split, index)
 
 
 def plain_trainer(
@@ -96,7 +87,7 @@ def train(
 
     Args:
         open_episode: opens an episode, given task, split and index. `remote.Server.open` plays it
-            on a server, with the same result. By default see `open_training`.
+            on a server, with the same result. By default `config.varied` decides.
         until: stop after this step, with a checkpoint, to go on another time; None for the last.
         track: a tracker for the metrics, one of transformers' `report_to`; empty for none.
         hours: train no longer than this, loading included; the model is that of the last step.
@@ -168,11 +159,8 @@ def _train_on(
 def _check_route_and_tracker(
     config: TrainingConfig, open_episode: OpenEpisode | None, track: str
 ) -> None:
-    if (config.varied or config.false_alarms is not None) and open_episode is not None:
-        raise ValueError(
-            "varied incidents, and a share of false alarms, are made in this process; leave out "
-            "varied and false_alarms, or the server"
-        )
+    if config.varied and open_episode is not None:
+        raise ValueError("varied incidents are made in this process; do without a server")
     check_route(config)
     if track and find_spec(track) is None:
         raise ValueError(f"the tracker {track!r:.60} is not installed; run `pip install {track}`")
@@ -198,7 +186,7 @@ def _make_trainer(
     # TRL warns that `environment_factory` may change; it is pinned.
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     names = names_for(model.config.to_dict())  # by which the model knows services
-    opened = open_episode or partial(open_training, config)
+    opened = open_episode or (open_varied if config.varied else open_incident)
     settings = grpo_settings(config, folder, track)
     parts = {
         "model": model,

@@ -21,7 +21,6 @@ MOST_TOGETHER = 48  # most episodes of a step that `deal` makes: all are generat
 Count = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
@@ -56,8 +55,6 @@ class TrainingConfig:
     shares: dict[str, NotNegative] = dataclasses.field(default_factory=SHARES.copy)
     # Each incident's task is drawn by these shares, or tasks come in turn, in equal shares.
     deal: Literal["drawn", "in_turn"] = "drawn"
-    # Share of false alarms in `silent_degradation`; None for that of all splits, 0.2.
-    false_alarms: Share | None = None
     # Vary the call graph, wording or both of three in five incidents (see `sft_tasks.open_varied`).
     varied: bool = False
     save_every: Count = 40  # steps between checkpoints

@@ -42,17 +42,6 @@ def tiny(model, **changes):
     return make_config("novice", model=str(model), **{"varied": False, **SHORT, **changes})
 
 
-def test_a_run_has_its_share_of_false_alarms(tmp_path):
-    alarms, plain = tiny("x", false_alarms=0.99), tiny("x")
-    for index in range(5):
-        where = ("silent_degradation", "train", index)
-        assert grpo.open_training(alarms, *where).incident.injection is None
-        assert grpo.open_training(plain, *where).incident == Episode.open(*where).incident
-    assert grpo.open_training(alarms, "single_crash", "train", 0).incident.injection
-    with pytest.raises(ValueError, match="leave out varied and false_alarms"):
-        train(alarms, tmp_path / "run", open_episode=Episode.open)
-
-
 @pytest.fixture(scope="module")
 def tiny_base(tmp_path_factory):
     """One that has learned little more than to call, so that some calls are malformed."""
