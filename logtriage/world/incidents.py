@@ -5,12 +5,11 @@ random streams are named after the coordinates, so neighbouring indices or split
 """
 
 import zlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
-from typing import NamedTuple, Self, TypeVar
+from typing import TypeAlias, TypeVar
 
 from .call_graph import Service
 from .cluster import Injection, State, is_degraded, severity_of, untreated_states, user_impact
@@ -19,6 +18,8 @@ from .tasks import Task, check_index, check_split, check_task
 from .topology import DEFAULT_TOPOLOGY, Topology, random_topology
 
 Item = TypeVar("Item")
+# What happens: the fields `injection` to `untreated` of an `Incident`.
+Course: TypeAlias = tuple[Injection | None, str, int, int, list[State]]
 
 INTENSITY_DRAWS = 8  # tries with one fault at one service before another pair is drawn
 # Draws of a fault and a service before a task counts as impossible; 30,000 incidents needed 18.
@@ -61,11 +62,6 @@ class Incident:
         if self.injection is None:
             return None
         return self.injection.fault.owner_at(self.topology.services[self.injection.position])
-
-    def renamed(self, topology: Topology) -> Self:
-        """Return the same incident on `topology`, an equal call graph with other names."""
-        course = (self.injection, self.severity, self.arrival, self.quiet_until, self.untreated)
-        return type(self)(self.task, self.split, self.index, topology, *course, self.varied_wording)
 
     def stream(self, name: str) -> Random:
         """Return a fresh random stream of this incident, named `name`."""
@@ -135,29 +131,18 @@ def sample_incident(
     if random.random() < settings.false_alarms:
         arrival = _draw(random, settings.lead)
         states = untreated_states(topology, None, arrival + settings.max_steps)
-        course = _Course(None, "P3", arrival, arrival, states)
+        course: Course = (None, "P3", arrival, arrival, states)
     else:
         course = _real_fault(random, settings, split, topology, pairs)
     return Incident(settings, split, index, topology, *course, varied_wording)
 
 
-class _Course(NamedTuple):
-    """One try at an incident; fields as in `Incident`."""
-
-    injection: Injection | None
-    severity: str  # empty: too near a boundary to call
-    arrival: int
-    quiet_until: int
-    untreated: list[State]
-
-
 def _real_fault(
     random: Random, task: Task, split: str, topology: Topology, pairs: dict[int, tuple[Fault, ...]]
-) -> _Course:
+) -> Course:
     """Draw a service, a fault, and up to `INTENSITY_DRAWS` intensities of it, until one fits."""
     outage = None if task.outage is None else random.random() < task.outage
     positions = list(pairs)
-    missed: Counter[str] = Counter()
     for _ in range(MOST_DRAWS):
         position = _pick(random, positions)
         fault = _pick(random, pairs[position])
@@ -170,26 +155,22 @@ def _real_fault(
             ramp = _draw(random, task.ramp)
             injection = Injection(fault, position, intensity, onset=1, ramp=ramp)
             states = untreated_states(topology, injection, arrival + task.max_steps)
-            severity = severity_of(*user_impact(topology, states)) or ""
-            if outage is not None and severity and (severity == "P1") != outage:
-                miss = "outage"
-            elif task.below_edge and not _has_degraded_caller(topology, position, states[arrival]):
-                miss = "below_edge"
-            elif not severity:
-                miss = "intensity"
-            else:
-                return _Course(injection, severity, arrival, arrival + quiet, states)
-            missed[miss] += 1
+            severity = severity_of(*user_impact(topology, states))
+            no_outage = outage and severity in ("P2", "P3")
+            no_echo = task.below_edge and not _has_degraded_caller(
+                topology, position, states[arrival]
+            )
             # Effects grow with intensity, so the next try can be aimed.
-            if miss == "below_edge" or (miss == "outage" and outage):
-                low = intensity
-            elif miss == "outage":
+            if outage is False and severity == "P1":
                 high = intensity
-    setting, times = missed.most_common(1)[0]
+            elif no_outage or no_echo:
+                low = intensity
+            elif severity:
+                return injection, severity, arrival, arrival + quiet, states
     raise ValueError(
-        f"task {task.name} found no incident of split {split} in {MOST_DRAWS} draws: {setting}="
-        f"{vars(task)[setting]} was missed in {times} of {missed.total()} tries, with intensity="
-        f"{task.intensity}, lead={task.lead}, ramp={task.ramp}; change one of these"
+        f"task {task.name} found no incident of split {split} in {MOST_DRAWS} draws, with outage="
+        f"{task.outage}, below_edge={task.below_edge}, intensity={task.intensity}, lead="
+        f"{task.lead}, ramp={task.ramp}; change one of these"
     )
 
 

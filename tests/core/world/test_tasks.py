@@ -51,9 +51,9 @@ def test_a_setting_out_of_range_is_named_with_its_value_and_rule(setting, value)
 
 
 IMPOSSIBLE = {
-    "outage=1.0 was missed": {"outage": 1.0, "intensity": (0.0, 0.01)},
-    "outage=0.0 was missed": {"outage": 0.0, "intensity": (0.999, 1.0), "lead": (9, 9)},
-    "below_edge=True was missed": {"outage": None, "intensity": (0.0, 0.01)},
+    "outage=1.0": {"outage": 1.0, "intensity": (0.0, 0.01)},
+    "outage=0.0": {"outage": 0.0, "intensity": (0.999, 1.0), "lead": (9, 9)},
+    "below_edge=True": {"outage": None, "intensity": (0.0, 0.01)},
 }
 
 
