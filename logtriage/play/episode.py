@@ -8,7 +8,7 @@ from ..world.call_graph import CallGraph
 from ..world.cluster import Cluster
 from ..world.incidents import Incident, sample_incident
 from ..world.tasks import Task
-from ..world.telemetry import Telemetry
+from ..world.telemetry import DETAIL_LINES, Telemetry
 from ..world.topology import Topology
 from .actions import ALL_SERVICES, Action, check_action
 from .observation import Observation
@@ -220,7 +220,9 @@ class Episode(BaseEpisode):
                 alerts=telemetry.alerts(), metrics=telemetry.metrics(), lines=telemetry.sample()
             )
         position = self.incident.topology.position[service]
-        return Observation(metrics=[telemetry.metric(position)], lines=telemetry.detail(position))
+        return Observation(
+            metrics=[telemetry.metric(position)], lines=telemetry.lines(position, DETAIL_LINES)
+        )
 
     def _waste(self) -> None:
         self.cluster.advance()

@@ -23,9 +23,7 @@ def test_every_line_reads_back_and_only_the_root_gives_the_fault_away(task, spli
         lines = telemetry.stream()
         assert len(lines) == STREAM_LINES
         for position in range(len(names)):
-            detail = telemetry.detail(position)
-            assert len(detail) == DETAIL_LINES
-            lines += detail
+            lines += telemetry.lines(position, DETAIL_LINES)
         for line in lines:
             service, (kind, subject) = read_line(line)
             assert service in names and kind != "unknown", line
