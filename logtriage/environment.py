@@ -38,24 +38,22 @@ class ScorePart(Rubric):
 
 
 class TriageRubric(Rubric):
-    """The score as OpenEnv's tree, `rubric.root_cause.last_score`; the environment sets `score`."""
+    """The score as OpenEnv's tree, `rubric.root_cause.last_score`; the environment sets `score`,
+    and asks only at the end.
+    """
+
+    score: Score
 
     def __init__(self) -> None:
         super().__init__()
-        self.score: Score | None = None  # until the end, and the reward is 0
         for name in SCORE_PARTS:
             setattr(self, name, ScorePart())
 
     def forward(self, action: TriageAction, observation: TriageObservation) -> float:
-        if self.score is None:
-            return 0.0
         for name, part in self.named_children():
             part.value = getattr(self.score, name)
             part(action, observation)
         return self.score.total
-
-    def reset(self) -> None:
-        self.score = None
 
 
 class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState]):
