@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ..command_line import errors_in_a_line
+
 CAPACITY = 256  # sessions at once; each takes 100 to 200 kilobytes
 
 
@@ -20,6 +22,7 @@ def check_port(host: str, port: int) -> None:
         raise ValueError(f"{reason}; choose another port or host") from None
 
 
+@errors_in_a_line()
 def serve(
     host: Annotated[
         str, typer.Option(help="Address to listen on; 0.0.0.0 is every interface.")
@@ -38,12 +41,8 @@ def serve(
     from ..world.topology_file import load_topology
     from .app import MAX_MESSAGE, make_app
 
-    try:
-        graph = None if topology is None else load_topology(topology)
-        check_port(host, port)
-    except ValueError as error:
-        typer.secho(f"error: {error}", fg="red", err=True)
-        raise typer.Exit(2) from None
+    graph = None if topology is None else load_topology(topology)
+    check_port(host, port)
     app = make_app(sessions, graph)
     gc.collect()
     gc.freeze()  # else each collection would scan the libraries and stop all sessions for 0.2 s

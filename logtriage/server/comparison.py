@@ -4,7 +4,6 @@ Two scripts play it on the spot, in a millisecond; what the others did is record
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from ..catalogue import open_incident
@@ -15,7 +14,6 @@ from ..policies.scripted import LoudestPolicy, TracePolicy
 from ..recorded import recorded_at
 from ..world.topology import Topology
 
-KEPT = 256  # incidents whose rows are kept, so that asking for a closed page again costs nothing
 YOU = "you"
 
 
@@ -34,23 +32,17 @@ def ranking(
     """Rank the others and the visitor, who closed the incident by the actions `did`, best first.
     Omit a visitor identical to a listed policy.
     """
-    rows = [*others(task, split, index, topology)]
-    if tuple(did) not in [row.did for row in rows]:
-        rows.insert(0, _row(YOU, open_incident(task, split, index, topology), did))
-    return sorted(rows, key=lambda row: -row.score)
-
-
-@lru_cache(KEPT)
-def others(task: str, split: str, index: int, topology: Topology | None) -> tuple[Row, ...]:
-    """The rows of the scripts and of those who are recorded on an incident."""
     done: dict[str, list[str]] = {}
     for script in (LoudestPolicy, TracePolicy):
         (played,) = script().play([open_incident(task, split, index, topology)])
         done[script.name] = [action.text for action, _ in played.episode.history if action]
     done |= recorded_at(task, split, index) if topology is None else {}
-    return tuple(
+    if [*did] not in done.values():
+        done = {YOU: [*did], **done}
+    rows = [
         _row(name, open_incident(task, split, index, topology), did) for name, did in done.items()
-    )
+    ]
+    return sorted(rows, key=lambda row: -row.score)
 
 
 def _row(name: str, episode: BaseEpisode, did: Sequence[str]) -> Row:

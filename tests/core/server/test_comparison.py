@@ -10,7 +10,6 @@ from helpers import SHOP
 from logtriage.play.scoring import Record
 from logtriage.policies.scripted import LoudestPolicy, TracePolicy
 from logtriage.recorded import recorded_at
-from logtriage.server import comparison
 from logtriage.server.comparison import YOU, describe, ranking
 
 CASCADE = {"task": "cascading_failure", "split": "test", "index": 7}
@@ -34,8 +33,6 @@ def test_the_visitor_stands_among_the_others():
     assert (own.score, own.did) == (0.45, tuple(did))
     assert own.answer == "blames notification-service, pages backend, 3 steps"
     trace = next(row for row in rows if row.name == "trace")
-    kept = comparison.others(*CASCADE.values(), None)  # others play an incident once
-    assert comparison.others(*CASCADE.values(), None) is kept
     again = ranking(*CASCADE.values(), None, trace.did)  # the page shows another's episode
     assert again == [row for row in rows if row.name != YOU]
 
