@@ -24,10 +24,8 @@ SUITES = {
 
 def recorded_task(task: str) -> type[RecordedEpisode] | None:
     """The task of that name if another package adds it, else None."""
-    if task not in registry.names(registry.TASKS):
-        return None
-    recorded: type[RecordedEpisode] = registry.load(registry.TASKS, task)
-    return recorded
+    added = task in registry.names(registry.TASKS)
+    return registry.load(registry.TASKS, task) if added else None
 
 
 def find_task(task: str | Task, topology: Topology | None = None) -> Task | type[RecordedEpisode]:

@@ -110,10 +110,9 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         number: Any = next(value for value in given if value is not None)
         if isinstance(number, float) and number.is_integer():  # JSON has one kind of number
             number = int(number)
-        named_task, of_split, at = (
-            _in_turn(split, number) if task is None else (task, split, number)
-        )
-        episode = open_incident(named_task, of_split, at, self._topology)
+        own = {"task": task, "split": split, "index": number}
+        spec = _task_spec(split, number) if task is None else own
+        episode = open_incident(**spec, topology=self._topology)
         self._next_number = number + 1
         self._reset_rubric()
         self._episode, self._episode_id = episode, episode_id
@@ -237,12 +236,8 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
         )
 
 
-def _in_turn(split: str, number: int) -> tuple[str, str, int]:
+def _task_spec(split: str, number: int) -> dict[str, Any]:
     """The coordinates of the incident that the task API numbers so: the tasks take turns."""
     check_index(number)
-    return [*TASKS][number % len(TASKS)], split, number // len(TASKS)
-
-
-def _task_spec(split: str, number: int) -> dict[str, Any]:
-    task, split, index = _in_turn(split, number)
-    return {"task": task, "split": split, "index": index}
+    task = [*TASKS][number % len(TASKS)]
+    return {"task": task, "split": split, "index": number // len(TASKS)}

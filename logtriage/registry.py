@@ -17,7 +17,7 @@ Only installed metadata counts: a folder that happens to have a package's name a
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from random import Random
 from typing import Any, TypeAlias
@@ -61,16 +61,11 @@ SCRIPTS: Policies = {
 
 def known_policies() -> Policies:
     """All policies by name; the oracle, which is the top of the scale, comes last."""
-    added = {name: partial(_added, name) for name in names(POLICIES)}
+    # A policy of another package is imported only when it is made.
+    added = {name: lambda seed, name=name: load(POLICIES, name)(seed) for name in names(POLICIES)}
     scripts = {**SCRIPTS}
     oracle = scripts.pop("oracle")
     return {**scripts, **added, "oracle": oracle}
-
-
-def _added(name: str, seed: int) -> Policy:
-    """A policy of another package, which is imported only here."""
-    policy: Policy = load(POLICIES, name)(seed)
-    return policy
 
 
 def make_policy(name: str, seed: int = 0, known: Policies | None = None) -> Policy:

@@ -214,11 +214,12 @@ class Telemetry:
 
     def lines(self, position: int, count: int = 1) -> list[str]:
         """Draw `count` lines that `position` prints now, each `LEVEL service text`."""
-        weights, random = self.line_weights(position), self.random
-        whole, lines = total(weights), []
-        for _ in range(count):
-            lines.append(self._render(LINE_KINDS[_categorical(weights, whole, random)], position))
-        return lines
+        weights = self.line_weights(position)
+        whole, random = total(weights), self.random
+        return [
+            self._render(LINE_KINDS[_categorical(weights, whole, random)], position)
+            for _ in range(count)
+        ]
 
     def _render(self, kind: str, position: int) -> str:
         """Draw a line of that kind, with its fields filled from the current state."""
