@@ -14,15 +14,13 @@ from .openenv_base import Environment, EnvironmentMetadata, Rubric
 from .play.actions import Action, action_values, quoted
 from .play.episode import BaseEpisode
 from .play.observation import Observation, render
-from .play.scoring import Score
+from .play.scoring import PARTS, Score
 from .world.call_graph import CallGraph
 from .world.tasks import TASKS, check_index, check_split, splits_on
 from .world.topology import Topology
 
 NUMBERED = 1_000  # incidents of each task and split in the task API
 MAX_EPISODE_ID = 255  # characters, as in OpenEnv's own reset request
-# What the total follows from: these are the parts of the rubric.
-SCORE_PARTS = [name for name in Score._fields if name not in ("total", "solved")]
 
 # Opens incidents that are not simulated, one at a time: more threads would only slow the server.
 OPENING = ThreadPoolExecutor(max_workers=1, thread_name_prefix="opening")
@@ -46,7 +44,7 @@ class TriageRubric(Rubric):
 
     def __init__(self) -> None:
         super().__init__()
-        for name in SCORE_PARTS:
+        for name in (*PARTS, "cost", "gate"):  # what the total follows from
             setattr(self, name, ScorePart())
 
     def forward(self, action: TriageAction, observation: TriageObservation) -> float:

@@ -34,16 +34,6 @@ from ..world.tasks import BENCHMARK_VERSION, SPLITS, check_tasks
 TOOLS = [ToolInfo.model_validate(schema["function"]) for schema in tool_schemas()]
 
 
-def _sample(task: str, split: str, index: int) -> Sample:
-    """A sample with an incident's opening, and nothing of its truth."""
-    episode = Episode.open(task, split, index)
-    return Sample(
-        input=opening_messages(ToolSession(episode).opening),
-        id=incident_id(episode),
-        metadata={"task": task, "split": split, "index": index},
-    )
-
-
 @solver
 def triage() -> Solver:
     """Lets the model call tools until the incident is closed or it walks away, by calling none."""
@@ -123,7 +113,12 @@ def _to_inspect(message: Message) -> ChatMessage:
 
 def _task(name: str, split: str, places: Iterable[tuple[str, int]]) -> Task:
     """The task of the incidents at these places of a split, each a task's name and an index."""
-    samples = [_sample(of_task, split, index) for of_task, index in places]
+    samples = []
+    for of_task, index in places:  # of each its opening, and nothing of its truth
+        episode = Episode.open(of_task, split, index)
+        opening = opening_messages(ToolSession(episode).opening)
+        where = {"task": of_task, "split": split, "index": index}
+        samples.append(Sample(input=opening, id=incident_id(episode), metadata=where))
     return Task(
         samples, solver=triage(), scorer=triage_score(), name=name, version=BENCHMARK_VERSION
     )

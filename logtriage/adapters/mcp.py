@@ -60,7 +60,7 @@ def tools() -> list[types.Tool]:
 class Seat:
     """One client, and the incident that it plays."""
 
-    def __init__(self, incidents: Iterator[Episode], finish: Finish | None) -> None:
+    def __init__(self, incidents: Iterator[Episode], finish: Finish) -> None:
         self._incidents, self._finish = incidents, finish
         self._playing: tuple[Episode, ToolSession, float] | None = None  # and when it was opened
 
@@ -76,7 +76,7 @@ class Seat:
         wrong = session.malformed > malformed
         if not episode.done:
             return _result(answer, wrong)
-        self._tell(episode, opened)
+        self._finish(episode, time.perf_counter() - opened)
         return _result(answer, wrong, closing_report(episode))
 
     def leave(self) -> None:
@@ -86,10 +86,6 @@ class Seat:
         if self._playing is not None and not self._playing[0].done:
             episode, _, opened = self._playing
             episode.abandon()
-            self._tell(episode, opened)
-
-    def _tell(self, episode: Episode, opened: float) -> None:
-        if self._finish is not None:
             self._finish(episode, time.perf_counter() - opened)
 
     def _open(self, arguments: dict[str, Any]) -> str:
@@ -120,7 +116,7 @@ def make_server(incidents: Iterator[Episode], finish: Finish | None = None) -> S
 
     @asynccontextmanager
     async def seat(server: Server) -> AsyncIterator[Seat]:
-        client = Seat(incidents, finish)
+        client = Seat(incidents, finish or (lambda episode, seconds: None))
         try:
             yield client
         finally:
