@@ -89,8 +89,9 @@ def test_the_truth_is_drawn_at_the_end_and_not_before(task):
             env.step(action)
             html = env.render_web({})
             assert "What it was" not in html and 'class="score"' not in html
-            assert ' marked"' not in html  # as the root is in the end
+            assert ' marked"' not in html
         env.step(TriageAction(action_type="resolve"))
+        assert (' marked"' in env.render_web({})) == (incident.root is not None)
         drawn = words(env.render_web({}))
         cause = (
             incident.injection.fault.name.replace("-", " ")

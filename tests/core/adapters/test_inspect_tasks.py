@@ -111,16 +111,13 @@ def test_a_limit_scores_what_was_done_and_the_truth_is_nowhere_before(tmp_path):
     assert sample.target == ""
 
 
-def test_each_split_is_a_task_and_names_are_checked(tmp_path):
+def test_each_split_and_suite_is_a_task_and_names_are_checked(tmp_path):
     for split in ("train", "unseen_topology"):
         script = {opening("single_crash", 0, split): [said(content="no")]}
         log = played(script, tmp_path, split, {"task": "single_crash", "episodes": 1})
         assert list(scores(log)) == [f"single_crash/{split}/0"]
     with pytest.raises(ValueError, match="unknown task 'crash'; choose one of single_crash"):
         played({}, tmp_path, options={"task": "crash"})
-
-
-def test_a_suite_is_a_task(tmp_path):
     places = suite_places("lite")
     scripts = {opening(task, index): [said(content="no")] for task, index in places}
     log = played(scripts, tmp_path, "lite")

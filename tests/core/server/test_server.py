@@ -97,9 +97,6 @@ BAD_MESSAGES = {
     "huge action type": (step(action_type="x" * 100_000), "at most 64 characters"),
     "confidence above 1": (step(confidence=1e300), "less than or equal to 1"),
     "unknown task": (reset(task="x" * 100_000), "choose one of single_crash"),
-    "unknown split": (reset(split=["test"]), "choose one of train"),
-    "no index": (reset(index=float("nan")), "index must be an integer"),
-    "unknown argument": (reset(difficulty="easy"), "unknown argument 'difficulty'"),
 }
 
 

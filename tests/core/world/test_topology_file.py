@@ -16,15 +16,7 @@ from logtriage.world.topology_file import load_call_graph, load_topology
 
 def written(services):
     """The file that describes them."""
-    entries = [
-        {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in vars(service).items()
-            if value
-        }
-        for service in services
-    ]
-    return yaml.safe_dump({"services": entries}, sort_keys=False)
+    return yaml.safe_dump({"services": [vars(service) for service in services]})
 
 
 WEB, DB = "- {name: web, kind: edge, calls: [db]}\n", "- {name: db, kind: database}\n"
