@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self
 
 from ..world.call_graph import CallGraph
 from ..world.cluster import Cluster
@@ -36,9 +36,6 @@ class IncidentView:
     task: Task | None = None  # None for one that was recorded
 
 
-VisibleIncident: TypeAlias = IncidentView | Incident
-
-
 class BaseEpisode:
     """An incident being played, whether simulated, recorded or on a server. A subclass defines what
     an action shows (`_take`, or only `_ask` if nothing reacts), and the score (`_judge`).
@@ -52,7 +49,7 @@ class BaseEpisode:
         score: the score once done; None before, or if the truth is not known.
     """
 
-    def __init__(self, incident: VisibleIncident, opening: Observation) -> None:
+    def __init__(self, incident: IncidentView | Incident, opening: Observation) -> None:
         self.incident, self.opening = incident, opening
         self.max_steps = opening.max_steps
         self.history: list[Step] = []

@@ -270,9 +270,8 @@ class TracePolicy(ReadingPolicy):
         return next(iter(informative or unasked), None)
 
 
-def constant_scripts(task: str | Task, topology: Topology | None = None) -> list[list[Action]]:
-    """Candidate scripts of a task: full answers in every combination, partial ones, dismissals."""
-    topology = sample_incident(task, "train", 0, topology).topology
+def constant_scripts(topology: Topology = DEFAULT_TOPOLOGY) -> list[list[Action]]:
+    """Candidate scripts: full answers in every combination, partial ones, dismissals."""
     resolve, ignore = Action("resolve"), Action("ignore")
     scripts = [[Action("classify_severity", ("P3",)), ignore], [resolve], [ignore]]
     for severity, team in product(SEVERITIES, TEAMS):
@@ -299,11 +298,11 @@ def mean_script_score(script: Sequence[Action], incidents: Sequence[Incident]) -
 
 @cache
 def best_constant_script(
-    task: str | Task, incidents: int = 100, topology: Topology | None = None
+    task: str | Task, incidents: int = 100, topology: Topology = DEFAULT_TOPOLOGY
 ) -> tuple[Action, ...]:
     """The script of highest mean score on `train`, by successive halving of `constant_scripts`."""
     sampled = [sample_incident(task, "train", index, topology) for index in range(incidents)]
-    scripts, few = constant_scripts(task, topology), 10
+    scripts, few = constant_scripts(topology), 10
     while len(scripts) > 1:
         scripts.sort(key=lambda script: -mean_script_score(script, sampled[:few]))
         if few >= incidents:

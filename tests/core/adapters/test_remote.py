@@ -104,7 +104,7 @@ def test_an_end_whose_score_never_came_is_no_end(server):
     episode.leave()
 
 
-def test_sessions_closed_as_idle_are_opened_again(monkeypatch):
+def test_idle_sessions_are_closed_and_opened_again(monkeypatch):
     # A trainer may take longer over a step of its optimizer than a server waits.
     monkeypatch.setattr("logtriage.server.app.IDLE_SECONDS", 0.3)
     with serving_here(make_app(2)) as url, Server(url) as server:

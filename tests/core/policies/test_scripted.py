@@ -90,10 +90,7 @@ def test_only_the_oracle_is_given_the_answer(name, scripted):
 def test_the_constant_script_is_chosen_on_train_as_if_it_were_played():
     incidents = [sample_incident("single_crash", "train", index) for index in range(20)]
     best = best_constant_script("single_crash", incidents=20)
-    means = {
-        tuple(script): mean_script_score(script, incidents)
-        for script in constant_scripts("single_crash")
-    }
+    means = {tuple(script): mean_script_score(script, incidents) for script in constant_scripts()}
     # Those that do worst on the first half of the incidents are dropped before the whole.
     assert best in means and sum(mean > means[best] for mean in means.values()) < 5
     for script in (best, *list(means)[::40]):
