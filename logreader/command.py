@@ -27,7 +27,6 @@ def triage_command(
     ] = None,
     graph: Annotated[Path | None, typer.Option(help="Their call graph, in YAML.")] = None,
     services: Annotated[str, typer.Option(help="Names of the services, as a,b,c.")] = "",
-    policy: Annotated[str, typer.Option(help="Ask a scripted policy too: trace, loudest.")] = "",
     model: Annotated[
         str, typer.Option(help="Ask a model too: agent, smollm2, folder or hub name.")
     ] = "",
@@ -51,7 +50,7 @@ def triage_command(
     try:
         if not logs:
             raise ValueError("nothing to read; name log files, or - for standard input")
-        agent = _agent(policy, model, endpoint, endpoint_model)
+        agent = _agent(model, endpoint, endpoint_model)
         call_graph = None if graph is None else load_call_graph(graph)
         names = [name.strip() for name in services.split(",") if name.strip()]
         log = read_log(logs, (*(call_graph.names if call_graph else ()), *names))
@@ -60,7 +59,7 @@ def triage_command(
     except OSError as error:
         raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}"), 1) from None
 
-    name = policy or model or endpoint_model
+    name = model or endpoint_model
     try:
         if agent is not None:
             asked = ask(agent, LogEpisode(log, call_graph, findings))
@@ -79,16 +78,16 @@ def triage_command(
         raise typer.Exit(3)
 
 
-def _agent(policy: str, model: str, endpoint: str, endpoint_model: str) -> Policy | None:
-    """The policy that these options name; None if they name none."""
+def _agent(model: str, endpoint: str, endpoint_model: str) -> Policy | None:
+    """The model that these options name; None if they name none."""
     if bool(endpoint) != bool(endpoint_model):
         raise ValueError("--endpoint and --endpoint-model go together; give both")
-    if sum(map(bool, (policy, model, endpoint))) > 1:
-        raise ValueError("one of --policy, --model and --endpoint can be asked; leave out the rest")
-    agent: Policy | None = registry.make_policy(policy) if policy else None
+    if model and endpoint:
+        raise ValueError("one of --model and --endpoint can be asked; leave out the other")
+    agent: Policy | None = None
     if model:
         registry.check_model(model)
         agent = registry.load(registry.MODELS, "folder")(model)
-    if endpoint:
+    elif endpoint:
         agent = registry.load(registry.MODELS, "endpoint")(endpoint, endpoint_model)
     return agent

@@ -1,6 +1,6 @@
-"""Ask a policy or a trained agent about a custom log. Its actions are only proposals.
+"""Ask an agent about your own log. Its actions are only proposals.
 
-print(triage(make_policy("trace"), open("incident.log").read()))
+print(triage(load_agent("agent"), open("incident.log").read()))
 """
 
 from typing import NamedTuple
@@ -24,15 +24,11 @@ class Diagnosis(NamedTuple):
     team: str
     closed_by: str  # `resolve`, `ignore` (a false alarm), or `timeout` if it did not end by itself
     messages: list[Message]  # the whole conversation; empty for a scripted policy
-    decisions: int  # the agent's turns, or a scripted policy's steps
-    seconds: float  # that these took in all
 
     def __str__(self) -> str:
         names = ("severity", "root cause", "remedy", "page", "closed by")
-        rows = [f"{name:>10}: {value or '-'}" for name, value in zip(names, self, strict=False)]
-        turns = "1 decision" if self.decisions == 1 else f"{self.decisions} decisions"
-        each = self.seconds / max(1, self.decisions)
-        return "\n".join([*rows, f"{turns}, {each:.2f} s each"])
+        rows = (f"{name:>10}: {value or '-'}" for name, value in zip(names, self, strict=False))
+        return "\n".join(rows)
 
 
 def triage(agent: Policy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY) -> Diagnosis:
@@ -43,7 +39,6 @@ def triage(agent: Policy, text: str, topology: CallGraph = DEFAULT_TOPOLOGY) -> 
 def ask(agent: Policy, episode: BaseEpisode) -> Diagnosis:
     """As `triage`, of an episode; `ValueError` for a policy that plays only simulated incidents."""
     (played,) = agent.play([episode])
-    turns = sum(message["role"] == "assistant" for message in played.messages)
     record = episode.record
     return Diagnosis(
         severity=record.severity or "",
@@ -52,6 +47,4 @@ def ask(agent: Policy, episode: BaseEpisode) -> Diagnosis:
         team=record.team or "",
         closed_by=record.closed_by or "",
         messages=list(played.messages),
-        decisions=turns or record.steps,
-        seconds=played.seconds,
     )

@@ -19,7 +19,6 @@ from .levels import LEVEL_NAMES, LEVELS, WARN
 from .lines import defused
 from .log import Log
 from .tally import OTHERS, speakers_of
-from .words import SERVICE_KINDS
 
 MAX_STEPS = 12
 OPENING_LINES = 20  # lines of an opening, at most
@@ -103,14 +102,6 @@ def format_line(service: str, level: int, text: str) -> str:
     return defused(f"{named} {service} {rest}".rstrip())
 
 
-def guessed_kind(name: str) -> str:
-    """Guess the kind of a service from its name; `UNKNOWN_KIND` if the name tells none."""
-    for kind, words in SERVICE_KINDS.items():
-        if re.search(rf"(?i)(?:^|[^a-z])(?:{words})(?:[^a-z]|$)", name):
-            return kind
-    return UNKNOWN_KIND
-
-
 def inferred_graph(findings: Findings) -> CallGraph:
     """Infer who calls whom: a service calls those that it complains of. Of a circle, the weakest
     call is left out; of too many services, the least suspected, then those with few lines.
@@ -130,5 +121,5 @@ def inferred_graph(findings: Findings) -> CallGraph:
         if not leads(calls, other, name):
             calls[name].append(other)
     return CallGraph(
-        tuple(Service(name, guessed_kind(name), tuple(callees)) for name, callees in calls.items())
+        tuple(Service(name, UNKNOWN_KIND, tuple(callees)) for name, callees in calls.items())
     )

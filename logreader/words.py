@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
-SERVICE_KINDS: dict[str, str] = WORDS["kinds"]  # of services, to patterns of their names
 
 
 def any_of(patterns: Sequence[str], flags: str = "") -> re.Pattern[str]:

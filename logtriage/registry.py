@@ -84,7 +84,7 @@ def make_policy(name: str, seed: int = 0, known: Policies | None = None) -> Poli
 def check_model(name: str) -> None:
     """`ValueError` if what was named as a model is a script."""
     if name in known_policies():
-        raise ValueError(f"{name} is a script, and no model: name it by --policy {name}")
+        raise ValueError(f"{name} is a script, and no model; evaluate it by --policy {name}")
 
 
 def names(group: str) -> list[str]:

