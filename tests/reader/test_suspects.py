@@ -83,7 +83,7 @@ def sure(*services, gain=40.0):
     ids=["its lines tell of a cause", "others blame it", "nobody is near", "the window is clear"],
 )
 def test_confidence_grows_by_what_speaks_for_it(more, less):
-    assert 0.0 < less < more < 1.0 and sure() == 0.0
+    assert 0.0 < less < more < 1.0
 
 
 @pytest.mark.parametrize(
