@@ -142,32 +142,13 @@ def test_where_a_log_does_not_tell_it_says_what_is_missing(body, why, since):
     assert bool(answer.next) == bool(answer.suspects)
 
 
-OVER = calm() + [row for row in OURS + COMPLAINTS if row[0] < 3300]
-BODIES = [ROWS, OVER, TWO, "", {"a.log": "ERROR x", "b": ""}, *CAPS.values()]
-
-
-@pytest.mark.parametrize("body", BODIES)
-def test_text_and_data_say_the_same(body):
-    answer = answer_of(read(body))
-    assert answer.ended == ("2026-11-22 03:55:00" if body is OVER else "")
-    data = json.loads(json.dumps(asdict(answer)))
-    rows = answer.text().splitlines()
-    verdict = rows.pop(len(answer.suspects) if answer.root else 0)
-    for suspect, row in zip(answer.suspects, rows, strict=False):
-        assert row.startswith(f"{suspect.service} {suspect.share:.0%}: {suspect.cause}")
-        assert f'("{suspect.line}", {suspect.file}:{suspect.number})' in row
-    rows = rows[len(answer.suspects) :]
-    for part in ("root", "sure", "began", "ended", "why"):
-        assert data[part] in verdict
-    assert f" ({data['confidence']:.0%}), " in verdict or not data["root"]
-    for row in data["evidence"]:
-        at = f"  {row['file']}:{row['number']} {row['time']}".rstrip()
-        lines = f" {row['service']}, {row['lines']:,} line"
-        place = next(i for i, row in enumerate(rows) if row.startswith(at + lines))
-        assert rows[place + 1] == f"    {row['line']}"
-    assert sum(row.startswith("    ") for row in rows) == len(data["evidence"])
-    assert (f"next: {data['next']}" in rows) == bool(data["next"])
-    assert rows[-len(data["read"]) :] == [f"read {line}" for line in data["read"]]
+def test_trouble_that_is_over_has_an_end_and_data_has_what_the_text_says():
+    over = [row for row in OURS + COMPLAINTS if row[0] < 3300]
+    answer = answer_of(read(calm() + over))
+    assert answer.ended == "2026-11-22 03:55:00"
+    text, data = answer.text(), json.loads(json.dumps(asdict(answer)))
+    assert all(data[part] in text for part in ("root", "sure", "began", "ended", "why", "next"))
+    assert all(row["line"] in text for row in (*data["evidence"], *data["suspects"]))
 
 
 def test_the_chain_has_a_line_of_evidence_for_each_hop_that_names_the_one_before():
