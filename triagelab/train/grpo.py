@@ -99,7 +99,11 @@ def train(
         ConnectionError: when the server does not answer.
     """
     deadline = time.perf_counter() + 3600 * hours
-    _check_route_and_tracker(config, open_episode, track)
+    if config.varied and open_episode is not None:
+        raise ValueError("varied incidents are made in this process; do without a server")
+    check_route(config)
+    if track and find_spec(track) is None:
+        raise ValueError(f"the tracker {track!r:.60} is not installed; run `pip install {track}`")
     folder = Path(folder)
     settings = run_settings(config, folder)
     if (folder / "config.json").exists():
@@ -112,71 +116,40 @@ def train(
             return folder
         if reached is not None and last.get("seconds", 0.0) > 3600 * hours * last["step"]:
             return _ended_by_time(folder)  # not one more step
-        options = (progress, open_episode, until, track, deadline, make_trainer)
-        return _train_on(config, settings, folder, *options)
+        model, tokenizer = load_to_train(config)
+        start_run(settings, folder)  # only now: a model that cannot be loaded leaves nothing
+        checkpoint = rewind(folder)
+        shutil.rmtree(folder / "model", ignore_errors=True)  # trained for fewer steps
 
+        # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
+        from .trainer import MetricsLog
 
-def _train_on(
-    config: TrainingConfig,
-    settings: dict[str, Any],
-    folder: Path,
-    progress: bool,
-    open_episode: OpenEpisode | None,
-    until: int | None,
-    track: str,
-    deadline: float,
-    make_trainer: Callable[..., Any],
-) -> Path:
-    """Train from the last checkpoint, if there is one, until the run or its time ends; the folder
-    is locked. `settings` are those of `run_settings`; all else is as in `train`.
-    """
-    model, tokenizer = load_to_train(config)
-    start_run(settings, folder)  # only now: a model that cannot be loaded leaves nothing
-    checkpoint = rewind(folder)
-    shutil.rmtree(folder / "model", ignore_errors=True)  # trained for fewer steps
-
-    # Not before the model: importing TRL is slow, and Unsloth must be imported before it.
-    from .trainer import MetricsLog
-
-    metrics = MetricsLog(folder, config.steps, progress, until, deadline)
-    trainer = _make_trainer(
-        config, folder, model, tokenizer, open_episode, metrics, track, make_trainer
-    )
-    if progress:
-        print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")
-    try:
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    finally:
-        metrics.bar.close()  # so that an error begins on its own line
-    if trainer.state.global_step < config.steps:
-        return folder if trainer.state.global_step == until else _ended_by_time(folder)
-    # Renamed when whole: a run with `model/` is finished.
-    trainer.save_model(str(folder / "model.partial"))
-    tokenizer.save_pretrained(str(folder / "model.partial"))
-    return (folder / "model.partial").rename(folder / "model")
-
-
-def _check_route_and_tracker(
-    config: TrainingConfig, open_episode: OpenEpisode | None, track: str
-) -> None:
-    if config.varied and open_episode is not None:
-        raise ValueError("varied incidents are made in this process; do without a server")
-    check_route(config)
-    if track and find_spec(track) is None:
-        raise ValueError(f"the tracker {track!r:.60} is not installed; run `pip install {track}`")
+        metrics = MetricsLog(folder, config.steps, progress, until, deadline)
+        parts = {"model": model, "processing_class": tokenizer, "callbacks": [metrics]}
+        trainer = _make_trainer(config, folder, parts, open_episode, track, make_trainer)
+        if progress:
+            print(f"{config.steps} steps of {config.incidents} incidents x {config.group} episodes")
+        try:
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        finally:
+            metrics.bar.close()  # so that an error begins on its own line
+        if trainer.state.global_step < config.steps:
+            return folder if trainer.state.global_step == until else _ended_by_time(folder)
+        # Renamed when whole: a run with `model/` is finished.
+        trainer.save_model(str(folder / "model.partial"))
+        tokenizer.save_pretrained(str(folder / "model.partial"))
+        return (folder / "model.partial").rename(folder / "model")
 
 
 def _make_trainer(
     config: TrainingConfig,
     folder: Path,
-    model: Any,
-    tokenizer: Any,
+    parts: dict[str, Any],
     open_episode: OpenEpisode | None,
-    metrics: Any,
     track: str,
     make_trainer: Callable[..., Any],
 ) -> Any:
-    """TRL's trainer with our loop or its own, which plays incidents and logs to `metrics`."""
+    """TRL's trainer with our loop or its own; `parts` are its model, tokenizer and callbacks."""
     from datasets import Dataset
     from transformers.trainer_callback import PrinterCallback
 
@@ -185,15 +158,12 @@ def _make_trainer(
 
     # TRL warns that `environment_factory` may change; it is pinned.
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
-    names = names_for(model.config.to_dict())  # by which the model knows services
+    names = names_for(parts["model"].config.to_dict())  # by which the model knows services
     opened = open_episode or (open_varied if config.varied else open_incident)
     settings = grpo_settings(config, folder, track)
-    parts = {
-        "model": model,
-        "processing_class": tokenizer,
+    parts |= {
         "train_dataset": Dataset.from_list(incident_rows(config)),
         "reward_funcs": [EpisodeRecorder(folder, count=config.loop == "trl")],
-        "callbacks": [metrics],
     }
     trainer_class = KeptTrainer if config.loop == "kept" else IncidentTrainer
     trainer = make_trainer(trainer_class, settings, (opened, names), parts)

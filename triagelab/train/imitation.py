@@ -172,10 +172,9 @@ class Imitator:
         import torch
         from transformers import DynamicCache
 
-        total = sum(weight for example in batch for _, _, weight in example.targets or ())
+        total = sum(weight for example in batch for _, _, weight in example.targets)
         loss, prefix = 0.0, None
         for ids, _, targets in batch:
-            assert targets
             cache, start = None, self.lessons.start_of(ids)
             if start:
                 prefix = prefix or self._read_prefix()

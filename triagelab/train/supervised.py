@@ -14,9 +14,7 @@ from logtriage.play.conversation import Message
 class Example(NamedTuple):
     ids: list[int]  # of the tokens of a conversation to learn from
     own: list[bool]  # which of them the assistant wrote
-    # The tokens to be written, as (place, token, weight), by place. None: each own token as it
-    # stands there.
-    targets: list[tuple[int, int, float]] | None = None
+    targets: list[tuple[int, int, float]]  # to be written, as (place, token, weight), by place
 
 
 BATCH = 8  # conversations per update of the embedded model
@@ -36,10 +34,10 @@ def encode(
     tokenizer: Any,
     messages: list[Message],
     schemas: list[dict[str, Any]] | None,
-    fixed_weight: float | None = None,
+    fixed_weight: float = 1.0,
 ) -> Example:
-    """Token ids of a conversation, and which the assistant wrote, its ends of turns included.
-    With a `fixed_weight`, these are its targets, and a token that all calls have has this weight.
+    """Token ids of a conversation, and which the assistant wrote, its ends of turns included: these
+    are its targets. A token that all calls have has the `fixed_weight`.
     """
     text = tokenizer.apply_chat_template(messages, tools=schemas, tokenize=False)
     spans, at = [], 0  # of the characters that the assistant wrote, as (first, after the last)
@@ -50,8 +48,6 @@ def encode(
     encoded = tokenizer(text, return_offsets_mapping=True, add_special_tokens=False)
     own = [any(low <= left < high for low, high in spans) for left, _ in encoded["offset_mapping"]]
     ids = encoded["input_ids"]
-    if fixed_weight is None:
-        return Example(ids, own)
     fixed = {at for match in FIXED.finditer(text) for at in range(*match.span())}
     targets = [
         (at, ids[at], fixed_weight if left in fixed else 1.0)
@@ -82,8 +78,6 @@ def _loss(model: Any, batch: list[Example], generator: Any) -> Any:
         ids[row, : len(tokens)] = torch.tensor(tokens)
         seen = [not wrote and bool(observed[row, at]) for at, wrote in enumerate(own)]
         read = [(at, tokens[at], OBSERVED_WEIGHT) for at, wanted in enumerate(seen) if wanted]
-        if targets is None:
-            targets = [(at, tokens[at], 1.0) for at, wrote in enumerate(own) if wrote]
         # Nothing stands before a conversation's first token to predict it from.
         learned += [(row, *target) for target in sorted(read + targets) if target[0]]
     row, place, token, weight = map(torch.tensor, zip(*learned, strict=True))
