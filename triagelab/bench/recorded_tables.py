@@ -1,23 +1,19 @@
-"""The tables of docs/real.md and docs/production.md, as Markdown, from results/ alone."""
+"""The table of docs/real.md, as Markdown, from results/ alone."""
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import pandas as pd
 
 from ..real.cases import SOURCES
-from ..realistic.production_policies import RANKER
-from .intervals import compare_recipes, holm
 from .published import read
-from .recorded_results import HALVES, OURS, RANKED, TITLES, production_table, real_table
+from .recorded_results import HALVES, OURS, RANKED, real_table
 from .results_tables import table
 
-# Rules for real incidents: those that are not ours, and those whose code is gone.
-OTHER_RULES = tuple(name for name in RANKED if name != OURS)
-GONE_RULES = (
-    *("commonest", "largest_ratio", "deepest", "random_walk"),
-    *("error_lines", "worst_callee"),
+# Rules for real incidents that are not ours; the code of the second line's is gone.
+OTHER_RULES = (
+    *(name for name in RANKED if name != OURS),
+    *("commonest", "largest_ratio", "deepest", "random_walk", "error_lines", "worst_callee"),
 )
 
 
@@ -28,23 +24,22 @@ def real_shares() -> pd.DataFrame:
     return shares.set_index(["policy", "source", "part"])
 
 
-def by_source(policy: str, column: str = "top1", part: str = "all") -> dict[str, Any]:
-    """A policy's shares on each source; "-" where it has not played."""
-    shares = real_shares()[column]
+def by_source(policy: str, part: str = "all") -> dict[str, Any]:
+    """A policy's shares of roots named first on each source; "-" where it has not played."""
+    shares = real_shares()["top1"]
     return {source: shares.get((policy, source, part), "-") for source in SOURCES}
 
 
-def best_rule(source: str, rules: Sequence[str] = OTHER_RULES) -> str:
-    """The one of `rules` that finds most of a source's roots; by default, ours is left out."""
+def best_other_rule(source: str) -> str:
+    """The share of the one of `OTHER_RULES` that finds most of a source's roots, and its name."""
     shares = real_shares()["top1"]
-    known = [name for name in rules if (name, source, "all") in shares]
-    return max(known, key=lambda name: shares[name, source, "all"].mean)
-
-
-def best_cells(rules: Sequence[str] = OTHER_RULES) -> dict[str, str]:
-    """`best_rule` on each source, with its share."""
-    best = {source: best_rule(source, rules) for source in SOURCES}
-    return {at: f"{by_source(name)[at]:.2f} (`{name}`)" for at, name in best.items()}
+    means = {
+        name: shares[name, source, "all"].mean
+        for name in OTHER_RULES
+        if (name, source, "all") in shares
+    }
+    best = max(means, key=means.__getitem__)
+    return f"{shares[best, source, 'all']:.2f} (`{best}`)"
 
 
 def real_incidents_table() -> str:
@@ -52,61 +47,11 @@ def real_incidents_table() -> str:
     other rules, `trace`, `belief`, and the best that others report.
     """
     published = read("real/published.csv").sort_values("top1").groupby("source").last()
-    rows = {f"`{OURS}`, cases {half}": by_source(OURS, part=half) for half in HALVES}
-    rows["best other rule, all cases"] = best_cells((*OTHER_RULES, *GONE_RULES))
+    rows = {f"`{OURS}`, cases {half}": by_source(OURS, half) for half in HALVES}
+    rows["best other rule, all cases"] = {source: best_other_rule(source) for source in SOURCES}
     rows |= {f"`{name}`, all cases": by_source(name) for name in ("trace", "belief")}
     rows["published, all cases of the source"] = {
         source: f"{published['top1'][source]:.2f} ({published['method'][source].partition(',')[0]})"
         for source in SOURCES
     }
     return table([{"root named first": name, **row} for name, row in rows.items()])
-
-
-def transfer_table() -> str:
-    """Who names the root of real incidents first: the ranker, or rules that know no fault."""
-    cases = read("real/cases.parquet")
-    pairs = cases.groupby(["policy", "source", "root", "fault"])["top1"].mean()
-    comparisons = []
-    for at in SOURCES:
-        theirs, ours = (pairs[name, at].to_numpy() for name in (best_rule(at), RANKER))
-        comparisons.append(compare_recipes(theirs, ours, paired=True))
-    adjusted = holm([p for _, p in comparisons])
-    over = [f"{less:.2f}, p = {p:.2f}" for (less, _), p in zip(comparisons, adjusted, strict=True)]
-    rows = {
-        "`ranker`, five seeds": by_source(RANKER),
-        "the same, by pairs of root and fault": by_source(RANKER, "by_group"),
-        "`ranker`, among three": by_source(RANKER, "top3"),
-        "best other rule": best_cells(),
-        "`ranker` less that, by pairs": dict(zip(SOURCES, over, strict=True)),
-        f"`{OURS}`": by_source(OURS),
-    }
-    return table(
-        [
-            {"root named first": name} | {TITLES[source]: row[source] for source in SOURCES}
-            for name, row in rows.items()
-        ]
-    )
-
-
-@cache
-def production_shares() -> pd.DataFrame:
-    """The published `recorded_results.production_table`."""
-    return production_table(read("production/episodes.parquet"))
-
-
-def policies_table() -> str:
-    """How often policies answer the 500 incidents of `production`'s `test` rightly."""
-    rows = []
-    for row in production_shares().itertuples():
-        stated = pd.notna(row.calibration_error)
-        rows.append(
-            {
-                "policy": f"`{row.policy}`" + (", five seeds" if row.policy == RANKER else ""),
-                "right": row.root,
-                "remedy": row.remedy if stated else "-",
-                "team": row.team if stated else "-",
-                "root right, path wrong": row.path_wrong,
-                "calibration error": f"{row.calibration_error:.3f}" if stated else "-",
-            }
-        )
-    return table(rows)

@@ -11,26 +11,13 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
-import pandas as pd
-from scipy.stats import kendalltau
-
-from logtriage.catalogue import SUITES
 from logtriage.world.tasks import TASKS
 
-from ..real.cases import SOURCES, load_source
 from ..realistic.production_policies import RANKER
-from .intervals import Interval, seed_scores, stratified_mean, two_way_mean
-from .published import ROOT, TRACKS, played_in, read
+from .intervals import Interval, seed_scores, two_way_mean
+from .published import ROOT, read
 from .recorded_results import OURS
-from .recorded_tables import (
-    best_rule,
-    by_source,
-    policies_table,
-    production_shares,
-    real_incidents_table,
-    transfer_table,
-)
+from .recorded_tables import by_source, real_incidents_table
 from .results_tables import (
     NEW,
     gain,
@@ -59,7 +46,6 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/smollm2.md": {"stages": stages_table, "gains": gains_table, "splits": new_splits_table},
     "results/training.md": {"expert": partial(track_table, "expert")},
     "docs/real.md": {"real": real_incidents_table},
-    "docs/production.md": {"policies": policies_table, "transfer": transfer_table},
 }
 # History, which stays as it was written, and samples.
 NO_PAGES = ("LOG.md", "CHANGELOG.md", "GALLERY.md")
@@ -78,7 +64,7 @@ FACT = re.compile(r"<!-- =(\S+) -->(.*?)<!-- / -->", re.DOTALL)
 @cache
 def facts() -> dict[str, str]:
     """Every number that a sentence may hold, as text, by its name."""
-    numbers = track_facts() | recorded_facts() | stage_facts() | suite_facts("lite")
+    numbers = track_facts() | recorded_facts() | stage_facts()
     return {name: cell_text(value) for name, value in numbers.items()}
 
 
@@ -89,10 +75,8 @@ def track_facts() -> dict[str, Any]:
     and the like: mean scores on `test`, the novice's track and `belief`; `mean.gain` is the track's
     gain, `mean.gain.faults` that on real faults alone, `mean.first` the first seed's score, and
     `trace.ahead` how much more than the track `trace` scores on single crashes.
-
-    Of the novice's track: `base.dismissed` and `trained.dismissed`, the shares of real faults
-    dismissed on silent degradation; `beside`, in how many training `episodes` it healed a fault but
-    blamed another service; `beside.paged`, the share of these in which it paged the right team.
+    `base.dismissed` and `trained.dismissed` are the shares of real faults that the novice's track
+    dismissed on silent degradation.
     """
     numbers: dict[str, Any] = {
         f"{name}.{split}": share[split] for name, share in split_shares().items() for split in NEW
@@ -117,69 +101,18 @@ def track_facts() -> dict[str, Any]:
     behind = gain(frames, ["single_crash"], CAREFUL)
     numbers[f"{CAREFUL}.ahead"] = Interval(-behind.mean, -behind.high, -behind.low)
     dismissed = rows["silent_degradation"]["faults_dismissed"]
-    numbers |= {f"{when}.dismissed": dismissed[when] for when in ("base", "trained")}
-    played = pd.concat(played_in("novice", "episodes"))
-    beside = played[(played["root_cause"] == 0) & (played["remediation"] > 0)]
-    numbers |= {"episodes": f"{len(played):,}", "beside": len(beside)}
-    return numbers | {"beside.paged": (beside["escalation"] > 0).mean()}
-
-
-def suite_facts(suite: str) -> dict[str, Any]:
-    """How a suite agrees with the whole of `test`, among language models: the bases and the seeds
-    of both tracks. `lite.models` is how many, `lite.tau` Kendall's tau of their mean scores,
-    `lite.tau.least` and `lite.tau.most` the same with each model left out in turn, and
-    `lite.tau.novice` among the seeds of one track. `lite.half` and `lite.half.most` are half the
-    width of their intervals on the suite, on average and at most.
-    """
-    means: dict[tuple[str, str], list[float]] = {}  # on the whole, on the suite
-    halves = []
-    for track in TRACKS:
-        frames = on_test(track)
-        players = [("trained", n) for n in range(len(frames))] + [("base", 0)]
-        for policy, n in players:
-            whole = [seed_scores(frames[n : n + 1], task, policy)[0] for task in TASKS]
-            few = [
-                scores[[*SUITES[suite][task]]] for task, scores in zip(TASKS, whole, strict=True)
-            ]
-            interval = stratified_mean(few)
-            halves.append((interval.high - interval.low) / 2.0)
-            means[track, f"{policy} {n}"] = [float(np.mean([*map(np.mean, whole)])), interval.mean]
-    frame = pd.DataFrame(means, index=["whole", suite]).T
-
-    def tau(models: pd.DataFrame) -> float:
-        return float(kendalltau(models["whole"], models[suite]).statistic)
-
-    others = [tau(frame.drop(index=[model])) for model in frame.index]
-    trained = frame[frame.index.get_level_values(1) != "base 0"]
-    return {
-        f"{suite}.models": len(frame),
-        f"{suite}.tau": tau(frame),
-        f"{suite}.tau.least": min(others),
-        f"{suite}.tau.most": max(others),
-        **{f"{suite}.tau.{track}": tau(trained.loc[[track]]) for track in TRACKS},
-        f"{suite}.half": float(np.mean(halves)),
-        f"{suite}.half.most": max(halves),
-    }
+    return numbers | {f"{when}.dismissed": dismissed[when] for when in ("base", "trained")}
 
 
 def recorded_facts() -> dict[str, Any]:
-    """Shares of right answers: `production.ranker` and the like; on real cases `transfer.petshop`
-    of the ranker, `transfer.rule.petshop` of the best other rule, `real.petshop` of our rule.
-    Numbers of cases: `real.found.novice` that a track's agent finds, `real.lots` that drawing lots
-    finds on average.
+    """Shares of real cases whose root is named first, by source: `transfer.petshop` and the like
+    of the ranker, `real.petshop` of our rule.
     """
-    shares = production_shares().set_index("policy")
-    numbers = {f"production.{name}": share.mean for name, share in shares["root"].items()}
-    numbers["production.ece"] = f"{shares['calibration_error']['ceiling']:.3f}"
-    for source in SOURCES:
-        policies = {"transfer": RANKER, "transfer.rule": best_rule(source), "real": OURS}
-        for name, policy in policies.items():
-            numbers[f"{name}.{source}"] = by_source(policy)[source].mean
-    named = read("real/cases.parquet").groupby("policy")["top1"].sum()
-    for name, called in TRACKS.items():
-        numbers[f"real.found.{name}"] = f"{named[f'embedded: {called}']:.0f}"
-    cases = [case for source in SOURCES for case in load_source(source).cases]
-    return numbers | {"real.lots": f"{sum(1.0 / len(case.services) for case in cases):.0f}"}
+    return {
+        f"{name}.{source}": share.mean
+        for name, policy in {"transfer": RANKER, "real": OURS}.items()
+        for source, share in by_source(policy).items()
+    }
 
 
 # -- pages -----------------------------------------------------------------------------------------

@@ -78,23 +78,7 @@ def track_table(track: str) -> str:
     lines.append(
         f"**What got worse by more than its interval** (of so many incidents): {falls or 'none'}."
     )
-    return table(rows, *lines, grounded_line(track))
-
-
-def grounded_line(track: str) -> str:
-    """A sentence on grounded answers (see `bench.audit`): their share of all answers, and of the
-    right ones on the task where luck shows, from base to trained, over all seeds.
-    """
-    frame = pd.concat(played_in(track, "audit"))
-    right = frame["verdict"].isin(("grounded", "lucky")) & (frame["task"] == "silent_degradation")
-    cells = [
-        cell_text((part["verdict"] == "grounded").groupby(part["policy"]).mean())
-        for part in (frame, frame[right])
-    ]
-    return (
-        "Grounded answers (right, and likelier than not by what had been seen):"
-        f" {cells[0]} of all, {cells[1]} of the right ones on silent degradation."
-    )
+    return table(rows, *lines)
 
 
 # -- other splits --------------------------------------------------------------------------------
@@ -153,26 +137,6 @@ def splits_table() -> str:
         f" {counts['unseen_faults']} of the others), the mean over tasks and seeds (how many)."
         " `constant` is the best script that reads nothing. Scripts can parse all wording, so"
         " `unseen_wording` is no test of them.",
-        losses_line(),
-    )
-
-
-def losses_line() -> str:
-    """A sentence on where training lowered the mean score by more than the interval: every such
-    task of the splits that hold something new.
-    """
-    gained: dict[str, Interval] = {}
-    for name, called in TRACKS.items():
-        frames = played_in(name, "splits")
-        for split in sorted(frames[0]["split"].unique()):
-            own = [frame[frame["split"] == split] for frame in frames]
-            gained |= {
-                f"{called}, `{split}`, {words(task)}": gain(own, [task], "base") for task in TASKS
-            }
-    lost = [f"{where}: {own.mean:+.2f}" for where, own in gained.items() if own.high < 0.0]
-    return (
-        f"**Worse than its base by more than the interval**, of {len(gained)} scores on the splits"
-        f" that hold something new: {'; '.join(lost) or 'none'}."
     )
 
 
