@@ -1,4 +1,4 @@
-"""Means with 95 % intervals, comparisons of training recipes, and calibration.
+"""Means with 95 % intervals, and comparisons of training recipes.
 
 | what is compared | interval |
 |---|---|
@@ -153,7 +153,8 @@ def two_way_mean(strata: Strata) -> Interval:
 
     Seeds play the same incidents, so counting their episodes as new ones would make the interval
     far too narrow. For one seed this is `stratified_mean`, which says nothing about other seeds;
-    with three the interval is still a little narrow (`tests/lab/bench/test_intervals.py`).
+    with three the interval is still a little narrow (measured in `test_intervals.py` of commit
+    c1088be).
     """
     if len(strata[0]) == 1:
         return stratified_mean([part[0] for part in strata])
@@ -240,16 +241,7 @@ def verdict(difference: float, p: float, adjusted: float) -> str:
     return "suggestive" if p < 1.0 - LEVEL else "no significant difference"
 
 
-# -- calibration and shares ----------------------------------------------------------------------
-
-
-def calibration_error(confidence: pd.Series, correct: pd.Series) -> float:
-    """Expected calibration error: the gap between mean confidence (n,) and accuracy in each of ten
-    equal bins, weighted by the number of answers. `correct` is 0 or 1 for each answer.
-    """
-    place = np.minimum(9, (confidence * 10).astype(int))
-    gaps = (confidence - correct.astype(float)).groupby(place).sum()
-    return float(gaps.abs().sum() / len(confidence))
+# -- shares ----------------------------------------------------------------------------------------
 
 
 def wilson(share: float, trials: int) -> Interval:

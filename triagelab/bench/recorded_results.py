@@ -10,7 +10,6 @@ other half was played once, when the rule was finished; docs/real.md says what t
 
 import hashlib
 
-import numpy as np
 import pandas as pd
 
 from logtriage.catalogue import open_incident
@@ -22,7 +21,7 @@ from ..real.real_episode import REAL, TOP, blames_root
 from ..real.rules import RULES
 from ..realistic.production_episode import PRODUCTION, find_case, tells_path
 from ..realistic.production_policies import PRODUCTION_POLICIES
-from .intervals import calibration_error, wilson
+from .intervals import wilson
 from .plots import (
     FAINT,
     INK,
@@ -176,27 +175,13 @@ def real_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def production_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per policy, the best first. Columns: `root`, the share of right answers with Wilson's
-    interval (attempts, as of several seeds, count as their mean); `remedy` and `team`, the shares
-    of real faults that got the right one; `path_wrong`, among faults whose root was named, the
-    share with a wrong path to the users; `calibration_error` of the confidence, nan without one.
+    """One row per policy, the best first: `root` is the share of right answers with Wilson's
+    interval, where attempts, as of several seeds, count as their mean.
     """
-    rows = []
-    for policy, played in frame.groupby("policy", sort=False):
-        faults = played[played["root"] != ""]
-        stated = played["confidence"].notna().all()
-        rows.append(
-            {
-                "policy": policy,
-                "root": wilson(played["top1"].mean(), played["index"].nunique()),
-                "remedy": faults["remediation"].mean(),
-                "team": faults["escalation"].mean(),
-                "path_wrong": 1.0 - faults.loc[faults["top1"] == 1.0, "path"].mean(),
-                "calibration_error": calibration_error(played["confidence"], played["top1"])
-                if stated
-                else np.nan,
-            }
-        )
+    rows = [
+        {"policy": policy, "root": wilson(played["top1"].mean(), played["index"].nunique())}
+        for policy, played in frame.groupby("policy", sort=False)
+    ]
     return pd.DataFrame(rows).sort_values("root", ascending=False, ignore_index=True)
 
 

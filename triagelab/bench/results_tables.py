@@ -84,9 +84,9 @@ def track_table(track: str) -> str:
 # -- other splits --------------------------------------------------------------------------------
 
 
-def with_reference(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add a column `best` to rollouts: `belief`'s score on the same incident. `ValueError` if their
-    version of the benchmark is not that of the scripts.
+def shares_of(frame: pd.DataFrame) -> pd.Series:
+    """The share of `belief`'s score on the same incidents, by split, the mean over tasks.
+    `ValueError` if the version of the benchmark is not that of the scripts.
     """
     scripts = read("benchmark/episodes.parquet")
     versions = {*frame["benchmark"], *scripts["benchmark"]}
@@ -95,13 +95,9 @@ def with_reference(frame: pd.DataFrame) -> pd.DataFrame:
             f"results of the benchmark's versions {sorted(versions)} are never put together; "
             "run `make benchmark` and `make seeds` again"
         )
-    reference = scripts[scripts["policy"] == REFERENCE].set_index(KEYS)["score"]
-    return frame.assign(best=reference.loc[pd.MultiIndex.from_frame(frame[KEYS])].to_numpy())
-
-
-def shares_of(frame: pd.DataFrame) -> pd.Series:
-    """The share of `belief`'s score on the same incidents, by split, the mean over tasks."""
-    sums = with_reference(frame).groupby(["split", "task"])[["score", "best"]].sum()
+    best = scripts[scripts["policy"] == REFERENCE].set_index(KEYS)["score"]
+    frame = frame.assign(best=best.loc[pd.MultiIndex.from_frame(frame[KEYS])].to_numpy())
+    sums = frame.groupby(["split", "task"])[["score", "best"]].sum()
     return (sums["score"] / sums["best"]).groupby("split").mean()
 
 
