@@ -153,8 +153,7 @@ def two_way_mean(strata: Strata) -> Interval:
 
     Seeds play the same incidents, so counting their episodes as new ones would make the interval
     far too narrow. For one seed this is `stratified_mean`, which says nothing about other seeds;
-    with three the interval is still a little narrow (measured in `test_intervals.py` of commit
-    c1088be).
+    with three the interval is still a little narrow (`tests/lab/bench/test_intervals.py`).
     """
     if len(strata[0]) == 1:
         return stratified_mean([part[0] for part in strata])

@@ -7,7 +7,6 @@ from scipy.stats import binomtest, ttest_ind, ttest_rel
 
 from triagelab.bench.intervals import (
     Interval,
-    calibration_error,
     compare_recipes,
     holm,
     matched,
@@ -161,13 +160,7 @@ def test_a_family_of_comparisons_is_corrected():
     assert verdict(-0.2, 0.2, 0.2) == "no significant difference"
 
 
-# -- calibration and shares ----------------------------------------------------------------------
-
-
-def test_calibration_of_answers_by_hand():
-    confidence, correct = pd.Series([0.91, 0.99, 1.0, 0.55, 0.0]), pd.Series([1, 0, 1, 0, 0])
-    expected = (0.0 + 0.55 + 3 * (2.9 / 3 - 2 / 3)) / 5
-    assert calibration_error(confidence, correct) == pytest.approx(expected)
+# -- shares ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("right", "trials"), [(0, 26), (26, 26), (1, 1), (11, 23)])
