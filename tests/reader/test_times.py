@@ -73,8 +73,8 @@ def test_what_is_no_time_is_none(line):
     assert find_forms([line.encode()]) == []
 
 
-def seconds(form, lines, near=None):
-    clock = Clock(form, near)
+def seconds(form, lines):
+    clock = Clock(form)
     return [clock.read(line.encode()) for line in lines]
 
 
@@ -100,13 +100,6 @@ def test_a_year_that_is_not_written_turns():
     first, last = "Dec 31 23:59:59", "Jan  1 00:00:00"
     december, january, again = seconds(FORMS[8], (first, last, first))
     assert december == january - 1 and again == december
-
-
-@pytest.mark.parametrize("hours", [-5, 0, 7])
-def test_a_time_of_day_takes_its_date_from_a_time_near_it(hours):
-    # Whichever of two files began earlier.
-    near = AT + hours * 3600
-    assert seconds(FORMS[10], ["03:04:05 x", "03:04:06 x"], near) == [AT, AT + 1]
 
 
 def test_a_time_of_day_beside_dated_files_is_of_their_day():
