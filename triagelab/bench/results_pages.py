@@ -11,10 +11,12 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
+import pandas as pd
+
 from logtriage.world.tasks import TASKS
 
 from ..realistic.production_policies import RANKER
-from .intervals import Interval, seed_scores, two_way_mean
+from .intervals import Interval
 from .published import ROOT, read
 from .recorded_results import OURS
 from .recorded_tables import by_source, real_incidents_table
@@ -27,7 +29,7 @@ from .results_tables import (
     splits_table,
     track_table,
 )
-from .score_tables import CAREFUL, REFERENCE, cell_text, summarise
+from .score_tables import CAREFUL, REFERENCE, cell_text
 from .smollm2_results import (
     gains_table,
     new_splits_table,
@@ -85,23 +87,22 @@ def track_facts() -> dict[str, Any]:
     means = scripts[scripts["split"] == "test"].groupby(["policy", "task"])["score"].mean()
     numbers["reference.gap"] = (means["oracle"] - means[REFERENCE]).max()
     frames = on_test("novice")
-    rows = {row["task"]: row for row in summarise(frames)}
-    for name, seeds, policy in (
-        ("base", frames, "base"),
-        ("trained", frames, "trained"),
-        ("first", frames[:1], "trained"),
-    ):
-        scores = [seed_scores(seeds, task, policy) for task in TASKS]
-        numbers[f"mean.{name}"] = two_way_mean(scores).mean
+    by_seed = {
+        name: [frame[frame["policy"] == name]["score"].mean() for frame in frames]
+        for name in ("base", "trained")
+    }
+    numbers |= {f"mean.{name}": sum(seeds) / len(seeds) for name, seeds in by_seed.items()}
+    numbers["mean.first"] = by_seed["trained"][0]
     same = scripts[(scripts["split"] == "test") & scripts["index"].isin(frames[0]["index"])]
     numbers["mean.reference"] = same[same["policy"] == REFERENCE]["score"].mean()
     numbers["mean.gain"] = gain(frames, TASKS, "base")
-    known = map(with_truth, frames)
-    numbers["mean.gain.faults"] = gain([frame[frame["real"]] for frame in known], TASKS, "base")
+    faults = [frame[frame["real"]] for frame in map(with_truth, frames)]
+    numbers["mean.gain.faults"] = gain(faults, TASKS, "base")
     behind = gain(frames, ["single_crash"], CAREFUL)
     numbers[f"{CAREFUL}.ahead"] = Interval(-behind.mean, -behind.high, -behind.low)
-    dismissed = rows["silent_degradation"]["faults_dismissed"]
-    return numbers | {f"{when}.dismissed": dismissed[when] for when in ("base", "trained")}
+    silent = pd.concat(faults).query("task == 'silent_degradation'")
+    dismissed = (silent["closed_by"] == "ignore").groupby(silent["policy"]).mean()
+    return numbers | {f"{name}.dismissed": dismissed[name] for name in ("base", "trained")}
 
 
 def recorded_facts() -> dict[str, Any]:
