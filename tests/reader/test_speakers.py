@@ -7,6 +7,7 @@ from shop_log import calm, trouble, written
 
 from logreader.answer import LIKELY, answer_of
 from logreader.log import read_named
+from logreader.speakers import score_of
 
 SHOP = ("gateway", "orders", "payments", "users", "db")
 # The root, its line, and lines of others.

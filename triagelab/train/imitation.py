@@ -308,11 +308,10 @@ def _save(imitator: Imitator, folder: Path, settings: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     imitator.save(folder / "state.pt")
     with imitator.averaged():
-        half = {
-            name: weight.half()
-            for name, weight in get_peft_model_state_dict(imitator.model).items()
-        }
-        imitator.model.save_pretrained(folder, state_dict=half, save_embedding_layers=False)
+        options = {"save_embedding_layers": False}  # else PEFT asks the hub for `smollm2`
+        weights = get_peft_model_state_dict(imitator.model, **options)
+        half = {name: weight.half() for name, weight in weights.items()}
+        imitator.model.save_pretrained(folder, state_dict=half, **options)
     imitator.tokenizer.save_pretrained(folder)
     record = {
         "settings": settings,
