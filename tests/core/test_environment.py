@@ -2,6 +2,7 @@ import asyncio
 import json
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import PARTS
+from logtriage.world.call_graph import TEAMS
 from logtriage.world.incidents import sample_incident
-from logtriage.world.tasks import SPLITS, TASKS
+from logtriage.world.tasks import SEVERITIES, SPLITS, TASKS
 
 README = Path(environment.__file__).with_name("README.md").read_text(encoding="utf-8")
 
@@ -166,3 +168,32 @@ def test_the_truth_is_not_on_the_wire_before_the_end(task):
                 assert "-" not in answer or answer not in "\n".join(logs)
             if incident.root:
                 assert incident.root not in json.dumps([state, metadata, observation["error"]])
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_what_is_seen_does_not_depend_on_severity_and_team(task, monkeypatch):
+    # Twins differ in these answers only; everything that crosses the wire is the same until the
+    # score tells them apart.
+    for index in range(30):
+        incident = sample_incident(task, "test", index)
+        if incident.injection is None:
+            continue
+        team = next(team for team in TEAMS if team != incident.team)
+        severity = next(severity for severity in SEVERITIES if severity != incident.severity)
+        injection = replace(incident.injection, fault=replace(incident.injection.fault, team=team))
+        twin = replace(incident, severity=severity, injection=injection)
+        actions = [
+            *investigation(incident)[-3:],
+            act("classify_severity", incident.severity),
+            act("escalate", incident.team),
+            act("resolve"),
+        ]
+        seen = []
+        for version in (incident, twin):
+            opened = lambda version=version, **_: Episode(version)  # noqa: E731
+            monkeypatch.setattr(environment, "open_incident", opened)
+            seen.append(list(watch(TriageEnvironment(), incident, actions)))
+        assert seen[0][:-1] == seen[1][:-1]
+        own, other = (steps[-1][1]["score"] for steps in seen)
+        assert own["severity"] == own["escalation"] == 1.0
+        assert other["severity"] == other["escalation"] == 0.0

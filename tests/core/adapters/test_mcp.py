@@ -106,7 +106,11 @@ async def speaking(how, options):
 
 @pytest.mark.parametrize("how", ["stdio", "http"])
 def test_scores_are_those_of_the_same_calls_in_process(how):
-    options = ["--split", "test", "--episodes", str(INCIDENTS)]
+    play_all(how, ["--split", "test", "--episodes", str(INCIDENTS)])
+
+
+def play_all(how, options):
+    """Play every incident by the real command; returns whether a client left one open."""
 
     async def session():
         async with speaking(how, options) as client:
@@ -119,8 +123,9 @@ def test_scores_are_those_of_the_same_calls_in_process(how):
                 more = await staying.call_tool_mcp("open_incident", {})
         assert more.isError and "every incident was opened once" in more.content[0].text
         assert names == [f"{task}/test/{n}" for n in range(INCIDENTS) for task in TASKS][left:]
+        return left
 
-    asyncio.run(session())
+    return asyncio.run(session())
 
 
 def test_clients_at_once_do_not_mix(url):
@@ -180,6 +185,30 @@ def test_a_bad_call_is_answered_with_the_way_out():
 
     asyncio.run(session())
     assert len(closed) == 1 and closed[0][0].record.steps == 8  # seven bad actions cost a step each
+
+
+def test_garbage_on_stdio_is_survived():
+    deep = b'{"jsonrpc":"2.0","id":1,"method":' + b"[" * 100_000
+    garbage = [b"", b"\xff\xfe", b"[]", b"{", b"null", deep, b'"' + b"x" * 1_000_000, b"{}"]
+    begin = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    begin["clientInfo"] = {"name": "raw", "version": "1"}
+    asked = [("initialize", begin), ("tools/call", {"name": "resolve", "arguments": []})]
+    asked += [("tools/list", {}), ("shutdown", {})]
+    sent = [
+        json.dumps({"jsonrpc": "2.0", "id": n, "method": method, "params": params}).encode()
+        for n, (method, params) in enumerate(asked)
+    ]
+    sent.insert(1, b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    with subprocess.Popen(
+        COMMAND, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        out, _ = process.communicate(b"\n".join([*garbage, *sent[:2], *garbage, *sent[2:], b""]))
+    assert process.returncode == 0
+    messages = [json.loads(line) for line in out.splitlines()]  # nothing else is on it
+    answers = {message["id"]: message for message in messages if "id" in message}
+    assert answers[0]["result"]["serverInfo"]["name"] == "logtriage"
+    assert "error" in answers[1] and "error" in answers[3]
+    assert len(answers[2]["result"]["tools"]) == 8
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from logtriage.play.actions import Action, action_values
+from logtriage.play.actions import ACTION_TYPES, Action, action_values
 from logtriage.play.episode import Episode
 from logtriage.play.scoring import WEIGHTS
 from logtriage.policies.scripted import LoudestPolicy, OraclePolicy
@@ -201,3 +201,13 @@ def loudest(incidents):
 def test_no_cheat_beats_the_honest_loudest(cheat, ending, incidents, loudest):
     actions = [chain(CHEATS[cheat](incident.topology), ending) for incident in incidents]
     assert mean_total([*map(play, incidents, actions)]) < loudest - 0.02
+
+
+def test_every_score_is_a_fraction_whatever_is_done(incidents):
+    random, scores = Random("scores"), []
+    for incident in incidents:
+        values = action_values(incident.topology)
+        kinds = random.choices(ACTION_TYPES, weights=(3, 3, 3, 3, 3, 1, 1), k=16)
+        actions = [Action.parse(kind, random.choice(values[kind])) for kind in kinds]
+        scores.append(play(incident, actions))
+    assert mean_total(scores) < 0.5

@@ -1,9 +1,14 @@
 """Incidents played by tool calls: a session, TRL's face over it, and the schemas of the tools."""
 
 import inspect
+import json
 
 import pytest
+from test_scoring import right_answers
 
+from logtriage.adapters.shell import take
+from logtriage.environment import TriageEnvironment
+from logtriage.models import TriageAction
 from logtriage.play.actions import ACTION_ARGUMENTS, Action, action_values
 from logtriage.play.episode import Episode
 from logtriage.play.tools import MALFORMED_COST, ToolSession, TriageTools
@@ -46,10 +51,6 @@ def test_malformed_calls_are_answered_and_the_episode_goes_on(session, name, arg
     assert not session.episode.done
     assert "resolve" in session.call("resolve", {})
     assert session.call("resolve", {}) == "Incident closed."
-    history = session.episode.history
-    assert [step.action for step in history] == [None, Action("resolve")]
-    assert answer in history[0].observation.error and history[1].observation.step == 2
-    assert session.late == 1 and session.malformed == 2
 
 
 def test_the_reward_takes_malformed_calls_off():
@@ -66,6 +67,24 @@ def test_the_reward_takes_malformed_calls_off():
     assert tools.get_reward() == tools.session.reward() == pytest.approx(score - 0.1)
     tools.session.malformed += 1  # one that a trainer saw and the session did not
     assert tools.get_reward() == pytest.approx(score - 3 * MALFORMED_COST)
+
+
+def test_only_trl_subtracts_from_the_total():
+    # Other interfaces: `reward` of the OpenEnv environment, and of a shell in a container.
+    incident = sample_incident(**ROW)
+    actions = [Action("escalate", ("ceo",)), Action("sudo"), *right_answers(incident)]
+    env, tools, episode = TriageEnvironment(), TriageTools(), Episode(incident)
+    env.reset(**ROW)
+    tools.reset(**ROW)
+    for action in actions:
+        given = dict(zip(ACTION_ARGUMENTS.get(action.type, ()), action.args, strict=True))
+        tools.session.call(action.type, given)
+        paid = env.step(TriageAction(action_type=action.type, value=action.value)).reward
+        take(episode, [action.type, *action.args])
+    total = tools.session.episode.score.total
+    assert 0.9 < total < 1.0  # for the speed alone
+    assert paid == total == json.loads(take(episode, ["score"]))["reward"]
+    assert tools.get_reward() == pytest.approx(total - 2 * MALFORMED_COST)
 
 
 def test_an_instance_is_used_again_and_forgets(monkeypatch):
@@ -92,3 +111,18 @@ def test_every_public_method_is_an_action_or_what_trl_asks_for():
         tools.reset(**ROW)
         assert getattr(tools, name)(**given) == session.call(name, given)
         assert tools.session.malformed == session.malformed == 0
+
+
+def test_what_was_done_is_remembered_in_order(session):
+    session.call("request_more_logs", {"service": "all"})
+    session.call("escalate", {"team": "ceo"})
+    session.refuse("no call")
+    session.call("resolve", {})
+    session.call("resolve", {})
+    history = session.episode.history
+    done = [Action("request_more_logs", ("all",)), None, None, Action("resolve")]
+    assert [step.action for step in history] == done
+    assert [step.observation.step for step in history] == [1, 2, 3, 4]
+    assert "unknown team" in history[1].observation.error
+    assert history[2].observation.error == "no call"
+    assert session.late == 1 and session.malformed == 3

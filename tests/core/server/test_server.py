@@ -19,7 +19,7 @@ from logtriage.client import LogtriageEnv
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.actions import ACTION_TYPES, action_values
-from logtriage.server.app import MAX_MESSAGE
+from logtriage.server.app import MAX_MESSAGE, Guard
 from logtriage.world.faults import FAULTS
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SPLITS, TASKS
@@ -97,6 +97,9 @@ BAD_MESSAGES = {
     "huge action type": (step(action_type="x" * 100_000), "at most 64 characters"),
     "confidence above 1": (step(confidence=1e300), "less than or equal to 1"),
     "unknown task": (reset(task="x" * 100_000), "choose one of single_crash"),
+    "unknown split": (reset(split=["test"]), "choose one of train"),
+    "no index": (reset(index=float("nan")), "index must be an integer"),
+    "unknown argument": (reset(difficulty="easy"), "unknown argument 'difficulty'"),
 }
 
 
@@ -171,30 +174,35 @@ def script(number):
     task, split = random.choice(list(TASKS)), random.choice(list(SPLITS))
     values = action_values(sample_incident(task, split, number).topology)
     kinds = [random.choice((*ACTION_TYPES[:5], "sudo")) for _ in range(20)]
-    where = {"task": task, "split": split, "index": number, "episode_id": f"session {number}"}
-    return where, [(kind, random.choice(values.get(kind, ("",)))) for kind in kinds]
+    return (task, split, number), [(kind, random.choice(values.get(kind, ("",)))) for kind in kinds]
 
 
 async def play(url, number, barrier):
-    """Play one session among all others; it goes as in an environment of its own."""
-    where, actions = script(number)
-    alone = TriageEnvironment()
+    """Every observation of one session and its last state, played among all others."""
+    (task, split, index), actions = script(number)
     async with LogtriageEnv(base_url=url) as env:
-        assert (await env.reset(**where)).observation == alone.reset(**where)
+        where = {"task": task, "split": split, "index": index}
+        seen = [await env.reset(**where, episode_id=f"session {number}")]
         await barrier.wait()  # nobody goes on before everybody is there
         for kind, value in actions:
-            if not alone.state.done:
-                action = TriageAction(action_type=kind, value=value)
-                assert (await env.step(action)).observation == alone.step(action)
-        assert await env.state() == alone.state
+            if not seen[-1].done:
+                seen.append(await env.step(TriageAction(action_type=kind, value=value)))
+        return [result.observation for result in seen], await env.state()
 
 
 def test_sessions_are_isolated(url):
     async def everybody(count):
         barrier = asyncio.Barrier(count)
-        await asyncio.gather(*(play(url, number, barrier) for number in range(count)))
+        return await asyncio.gather(*(play(url, number, barrier) for number in range(count)))
 
-    asyncio.run(everybody(64))
+    for number, (seen, state) in enumerate(asyncio.run(everybody(64))):
+        (task, split, index), actions = script(number)
+        env = TriageEnvironment()
+        twin = [env.reset(task=task, split=split, index=index, episode_id=f"session {number}")]
+        for kind, value in actions:
+            if not twin[-1].done:
+                twin.append(env.step(TriageAction(action_type=kind, value=value)))
+        assert seen == twin and state == env.state, number
 
 
 def fill(url):
@@ -237,6 +245,24 @@ def test_no_request_makes_or_ends_sessions_beyond_the_limit(url):
         # A socket that asks for a session of that name gets a new one: nothing was reset in it.
         with Wire(url, "?session_id=1") as other:
             assert other.say("state")["data"]["task"] == ""
+
+
+def test_an_idle_session_is_closed():
+    sent, received = [], []
+
+    async def silence():
+        await asyncio.sleep(60)
+
+    async def send(event):
+        sent.append(json.loads(event["text"])["data"])
+
+    async def session(scope, receive, send):
+        received.append(await receive())
+
+    guarded = Guard(session, idle_seconds=0.05)({"type": "websocket"}, silence, send)
+    asyncio.run(asyncio.wait_for(guarded, timeout=5))
+    assert received[0]["type"] == "websocket.disconnect"  # upon which OpenEnv frees the session
+    assert "no message for 0.05 s" in sent[0]["message"] and sent[0]["code"] == "SESSION_ERROR"
 
 
 def test_plain_requests_show_nothing_of_an_open_incident(url):
