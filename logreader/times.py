@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ LEAST = 0.05  # share of lines that a form needs
 DAY = 86_400
 BLANK_ZONE = 4  # bytes after a blank that tell a zone, such as ` +0500`, from other words
 MISSING = -2  # the second of a line without a time
+ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 END = 7_258_118_400  # the year 2200: no time is later
 MONTHS, FRENCH = (WORDS["times"][name].split() for name in ("months", "french"))
 MONTH = rf"(?:{'|'.join(MONTHS)}|(?:{'|'.join(FRENCH)})\.?)"
@@ -26,6 +28,8 @@ ZONES: dict[str, int] = WORDS["times"]["zones"]  # to hours from UTC
 ZONE = rf"( ?(?:[+-]\d\d:?\d\d|{'|'.join(ZONES)})(?![\w:]))?"
 # The parts of a time; fractions of a second are left out.
 PART = re.compile(rf"(?<!:\d\d\.)(?<!\d)\d+|{MONTH}|\b[AP]M\b".encode())
+
+Groups = tuple[bytes, bytes | None]  # of a form's pattern: the time to the second, and its zone
 
 
 class Form(NamedTuple):
@@ -122,50 +126,67 @@ class Clock:
 
 
 class Stamps:
-    """Reads the times of a file's lines, each in the first form that it has."""
+    """Reads the times of a file's lines, at the place where the first of a block has its time."""
 
     def __init__(self, forms: Sequence[Form], near: int | None) -> None:
         self._clocks = [Clock(form, near if form.period else None) for form in forms]
+        self._place = 0, 0, 0, 0, 0  # see `_place_of`
+        self.span: tuple[int, int] | None = None  # of the time in lines, if all have it there
 
     def seconds(self, lines: Sequence[bytes]) -> list[int]:
-        """Return the second of each line: `MISSING` without a time, -1 with an invalid one. A line
-        with the same text where the last time was found has the same time, and is not searched.
-        """
+        """Return the second of each line: `MISSING` without a time, -1 with an invalid one."""
+        clock = self._clocks[0]
+        if match := clock.form.pattern.search(lines[0], 0, LOOK):
+            self._place = _place_of(match)
+        begin, end, zone, after, whole = self._place
+        stamps = [line[begin:end] + line[zone:after] for line in lines]
+        groups = self._groups(lines, stamps)
+        self.span = None if None in groups.values() else (begin, whole)
         seconds: list[int] = []
-        second, begin, end, zone, after = MISSING, 0, 0, 0, 0
-        time: bytes | None = None
-        rest = b""
-        for line in lines:
-            if line[begin:end] == time and line[zone:after] == rest:
-                seconds.append(second)
-                continue
-            clock, match = self._find(line)
-            if match is None:
-                seconds.append(MISSING)
-                continue
-            second = clock.at(match[1], match[2])
-            begin, end, zone, after = _place_of(match)
-            time, rest = line[begin:end], line[zone:after]
-            seconds.append(second)
+        for stamp, run in groupby(stamps):
+            first, many = len(seconds), len([*run])
+            if found := groups[stamp]:
+                seconds += [clock.at(*found)] * many
+            else:
+                seconds += map(self._read, lines[first : first + many])
         return seconds
 
-    def _find(self, line: bytes) -> tuple[Clock, re.Match[bytes] | None]:
-        """Return the clock of the first form that a line has, and its match, None for none."""
+    def _groups(
+        self, lines: Sequence[bytes], stamps: Sequence[bytes]
+    ) -> dict[bytes, Groups | None]:
+        """Return the time and zone in the first form by the text at the place, None for a text that
+        has none there. Of texts alike but for digits, one is searched.
+        """
+        form, place = self._clocks[0].form, self._place
+        begin, end, zone, _, whole = place
+        zoned = slice(end - begin, end - begin + whole - zone)
+        groups: dict[bytes, Groups | None] = {}
+        here: dict[bytes, bool] = {}  # whether texts of this form have their time at the place
+        for stamp, line in dict(zip(stamps, lines, strict=True)).items():
+            alike = stamp.translate(ZEROS) if form.order else stamp
+            if alike not in here:
+                match = form.pattern.search(line, 0, LOOK)
+                here[alike] = match is not None and _place_of(match) == place
+            groups[stamp] = (stamp[: end - begin], stamp[zoned] or None) if here[alike] else None
+        return groups
+
+    def _read(self, line: bytes) -> int:
         for clock in self._clocks:
-            if match := clock.form.pattern.search(line, 0, LOOK):
-                return clock, match
-        return clock, None
+            match = clock.form.pattern.search(line, 0, LOOK)
+            if match:
+                return clock.at(match[1], match[2])
+        return MISSING
 
 
-def _place_of(match: re.Match[bytes]) -> tuple[int, int, int, int]:
-    """Return where a time begins and ends, where its zone begins, and the end of the text that
-    tells it from other times, including what shows that it has no zone.
+def _place_of(match: re.Match[bytes]) -> tuple[int, int, int, int, int]:
+    """Return where a time begins and ends, where its zone begins, the end of the text that tells it
+    from other times (including what shows that it has no zone), and the end of the whole match.
     """
     zone = match.start(2) if match[2] else match.end()
     after = max(match.end(), zone + 1)
     if not match[2] and match.string[zone:after] == b" ":
         after += BLANK_ZONE
-    return *match.span(1), zone, after
+    return *match.span(1), zone, after, match.end()
 
 
 def find_forms(sample: Sequence[bytes]) -> list[Form]:
