@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from itertools import groupby
+from itertools import compress, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -16,8 +16,10 @@ LOOK = 160  # how many bytes of a line are searched for its time
 MOST_KNOWN = 50_000  # times of a file that are cached
 LEAST = 0.05  # share of lines that a form needs
 DAY = 86_400
+MOST_STRAYS = 50  # lines of a block with their time elsewhere, beyond which all are searched
 BLANK_ZONE = 4  # bytes after a blank that tell a zone, such as ` +0500`, from other words
 MISSING = -2  # the second of a line without a time
+STRAY = -3  # the same while it is not known whether it has one elsewhere
 ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 END = 7_258_118_400  # the year 2200: no time is later
 MONTHS, FRENCH = (WORDS["times"][name].split() for name in ("months", "french"))
@@ -136,39 +138,55 @@ class Stamps:
     def seconds(self, lines: Sequence[bytes]) -> list[int]:
         """Return the second of each line: `MISSING` without a time, -1 with an invalid one."""
         clock = self._clocks[0]
-        if match := clock.form.pattern.search(lines[0], 0, LOOK):
-            self._place = _place_of(match)
-        begin, end, zone, after, whole = self._place
-        stamps = [line[begin:end] + line[zone:after] for line in lines]
+        match = clock.form.pattern.search(lines[0], 0, LOOK)
+        self._place = _place_of(match) if match else self._place
+        begin, end, zone, after, _ = self._place
+        if zone == end:
+            stamps = [line[begin:after] for line in lines]
+        else:
+            stamps = [line[begin:end] + line[zone:after] for line in lines]
         groups = self._groups(lines, stamps)
-        self.span = None if None in groups.values() else (begin, whole)
         seconds: list[int] = []
-        for stamp, run in groupby(stamps):
-            first, many = len(seconds), len([*run])
-            if found := groups[stamp]:
-                seconds += [clock.at(*found)] * many
-            else:
-                seconds += map(self._read, lines[first : first + many])
+        if groups is None:
+            return [*map(self._read, lines)]
+        if clock.form.period:  # each is near the one before it
+            for found, run in groupby(map(groups.__getitem__, stamps)):
+                first, many = len(seconds), len([*run])
+                if found:
+                    seconds += [clock.at(*found)] * many
+                else:
+                    seconds += map(self._read, lines[first : first + many])
+            return seconds
+        known = {stamp: clock.at(*found) if found else STRAY for stamp, found in groups.items()}
+        seconds += map(known.__getitem__, stamps)
+        if self.span is None:
+            for i in compress(range(len(lines)), map(STRAY.__eq__, seconds)):
+                seconds[i] = self._read(lines[i])
         return seconds
 
     def _groups(
         self, lines: Sequence[bytes], stamps: Sequence[bytes]
-    ) -> dict[bytes, Groups | None]:
+    ) -> dict[bytes, Groups | None] | None:
         """Return the time and zone in the first form by the text at the place, None for a text that
-        has none there. Of texts alike but for digits, one is searched.
+        has none there; None if these are many. Of texts alike but for digits, one is searched.
         """
         form, place = self._clocks[0].form, self._place
         begin, end, zone, _, whole = place
         zoned = slice(end - begin, end - begin + whole - zone)
-        groups: dict[bytes, Groups | None] = {}
+        known: dict[bytes, Groups | None] = {}
         here: dict[bytes, bool] = {}  # whether texts of this form have their time at the place
+        strays, self.span = 0, None
         for stamp, line in dict(zip(stamps, lines, strict=True)).items():
             alike = stamp.translate(ZEROS) if form.order else stamp
             if alike not in here:
                 match = form.pattern.search(line, 0, LOOK)
                 here[alike] = match is not None and _place_of(match) == place
-            groups[stamp] = (stamp[: end - begin], stamp[zoned] or None) if here[alike] else None
-        return groups
+            known[stamp] = (stamp[: end - begin], stamp[zoned] or None) if here[alike] else None
+            strays += not here[alike]
+            if strays > MOST_STRAYS:
+                return None
+        self.span = None if strays else (begin, whole)
+        return known
 
     def _read(self, line: bytes) -> int:
         for clock in self._clocks:
