@@ -69,6 +69,22 @@ def loki(n):
     return {"status": "success", "data": {"result": [*map(stream, WHO, LEVELS)]}}
 
 
+def elasticsearch(n):
+    hits = [
+        {
+            "_index": "logs",
+            "_source": {
+                "@timestamp": iso(at),
+                "log": {"level": level},
+                "service": {"name": who},
+                "message": text,
+            },
+        }
+        for at, level, who, text in rows(n)
+    ]
+    return {"took": 3, "hits": {"total": {"value": n}, "hits": hits}}
+
+
 def holds_all(text, n):
     log = read_text(text)
     third = n // 3
@@ -78,7 +94,7 @@ def holds_all(text, n):
 
 @pytest.mark.parametrize("size", [1 << 20, 16_000])  # a third of OTLP is held at once
 @pytest.mark.parametrize("indent", [None, 1])
-@pytest.mark.parametrize("document", [plain, otlp, loki])
+@pytest.mark.parametrize("document", [plain, otlp, loki, elasticsearch])
 def test_every_document_tells_the_same_and_is_read_whole(document, indent, size, monkeypatch):
     read_in_parts(monkeypatch, size)
     holds_all(json.dumps(document(300), indent=indent), 300)
