@@ -38,10 +38,15 @@ STAGES = {
     "expert/more": "expert's lessons, and more",
     "expert/more-grpo/model": "expert's lessons, and more, then GRPO",
 }
-UNPUBLISHED = ("novice/more", "expert/more", "expert/more-grpo/model")  # but played
+# Stages whose adapters stay in `runs`; they are played, too.
+UNPUBLISHED = (
+    *("novice/base", "novice/seed-1/model", "novice/more"),
+    *("expert/more", "expert/more-grpo/model"),
+)
 LEARNED = "expert/seed-1/model"  # the stage that plays the other splits, too
 WATCHED = {BEFORE: "expert/base", AFTER: LEARNED}  # by their names on the page
 COMPARED = (  # stages before and after, and how they played
+    ("novice/base", "novice/seed-1/model", "constrained"),
     ("expert/base", LEARNED, "constrained"),
     ("expert/base", LEARNED, "sampled"),
     ("expert/base", "expert/more", "constrained"),
