@@ -36,22 +36,24 @@ class ScorePart(Rubric):
 
 
 class TriageRubric(Rubric):
-    """The score as OpenEnv's tree, `rubric.root_cause.last_score`; the environment sets `score`,
-    and asks only at the end.
-    """
-
-    score: Score
+    """The score as OpenEnv's tree, `rubric.root_cause.last_score`; the environment sets `score`."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.score: Score | None = None  # until the end, and the reward is 0
         for name in (*PARTS, "cost", "gate"):  # what the total follows from
             setattr(self, name, ScorePart())
 
     def forward(self, action: TriageAction, observation: TriageObservation) -> float:
+        if self.score is None:
+            return 0.0
         for name, part in self.named_children():
             part.value = getattr(self.score, name)
             part(action, observation)
         return self.score.total
+
+    def reset(self) -> None:
+        self.score = None
 
 
 class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState]):
