@@ -46,7 +46,7 @@ UNPUBLISHED = (
 LEARNED = "expert/seed-1/model"  # the stage that plays the other splits, too
 WATCHED = {BEFORE: "expert/base", AFTER: LEARNED}  # by their names on the page
 COMPARED = (  # stages before and after, and how they played
-    ("novice/base", "novice/seed-1/model", "constrained"),
+    *(("novice/base", "novice/seed-1/model", way) for way in ("constrained", "sampled")),
     ("expert/base", LEARNED, "constrained"),
     ("expert/base", LEARNED, "sampled"),
     ("expert/base", "expert/more", "constrained"),
