@@ -109,7 +109,7 @@ def production() -> None:
 
 
 @app.command()
-def smollm2(incidents: int = 100, few: int = 30, new: int = 10) -> None:
+def smollm2(incidents: int = 100, few: int = 30, new: int = 30) -> None:
     """Publish the adapters of SmolLM2's finished stages, and play each on incidents of each task of
     `test`, `few` where no grammar holds it or it samples; GRPO's on `new` of the other splits, too.
     """
