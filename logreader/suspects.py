@@ -334,6 +334,8 @@ def accusers(service: str, evidence: Evidence) -> list[ServiceEvidence]:
 
 def confidence(suspects: Sequence[Suspect], evidence: Evidence, gain: float) -> float:
     """Return the probability that the first suspect is the root; `gain` is that of the window."""
+    if not suspects:
+        return 0.0
     first = suspects[0]
     cause = evidence[first.service].cause
     blamed = bool(accusers(first.service, evidence))

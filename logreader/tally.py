@@ -115,14 +115,26 @@ class Tally:
                 if apart not in known:
                     known[apart] = self._shape(record(i), service, file, exact=True)
                 shapes[i] = known[apart]
-            bad = {shape for shape in {*shapes} if self.shapes[shape].level >= WARN}
-            for i in _places_of(bad, shapes):
-                cell = seconds[i] // self.width, shapes[i]
-                if cell not in self.firsts:
-                    self.firsts[cell] = file, record(i).line
+            self._note_firsts(seconds, shapes, file, record)
             self._count(seconds, shapes)
         self.records += read
         return read, untimed
+
+    def _note_firsts(
+        self,
+        seconds: Sequence[int],
+        shapes: Sequence[int],
+        file: int,
+        record: Callable[[int], Record],
+    ) -> None:
+        """Note where the first line of each new count of trouble is."""
+        bad = {shape for shape in {*shapes} if self.shapes[shape].level >= WARN}
+        if not bad:
+            return
+        for i in _places_of(bad, shapes):
+            cell = seconds[i] // self.width, shapes[i]
+            if cell not in self.firsts:
+                self.firsts[cell] = file, record(i).line
 
     def _count(self, seconds: Iterable[int], shapes: Iterable[int]) -> None:
         """Add a line of each shape at its second; widen buckets if there are too many counts."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from ..world.call_graph import CallGraph
 from ..world.cluster import Cluster
 from ..world.incidents import Incident, sample_incident
 from ..world.tasks import Task
-from ..world.telemetry import DETAIL_LINES, Telemetry
+from ..world.telemetry import Telemetry
 from ..world.topology import Topology
 from .actions import ALL_SERVICES, Action, check_action
 from .observation import Observation
@@ -36,6 +36,9 @@ class IncidentView:
     task: Task | None = None  # None for one that was recorded
 
 
+VisibleIncident: TypeAlias = IncidentView | Incident
+
+
 class BaseEpisode:
     """An incident being played, whether simulated, recorded or on a server. A subclass defines what
     an action shows (`_take`, or only `_ask` if nothing reacts), and the score (`_judge`).
@@ -49,7 +52,7 @@ class BaseEpisode:
         score: the score once done; None before, or if the truth is not known.
     """
 
-    def __init__(self, incident: IncidentView | Incident, opening: Observation) -> None:
+    def __init__(self, incident: VisibleIncident, opening: Observation) -> None:
         self.incident, self.opening = incident, opening
         self.max_steps = opening.max_steps
         self.history: list[Step] = []
@@ -217,9 +220,7 @@ class Episode(BaseEpisode):
                 alerts=telemetry.alerts(), metrics=telemetry.metrics(), lines=telemetry.sample()
             )
         position = self.incident.topology.position[service]
-        return Observation(
-            metrics=[telemetry.metric(position)], lines=telemetry.lines(position, DETAIL_LINES)
-        )
+        return Observation(metrics=[telemetry.metric(position)], lines=telemetry.detail(position))
 
     def _waste(self) -> None:
         self.cluster.advance()

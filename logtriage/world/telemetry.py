@@ -15,7 +15,7 @@ Everything random follows these distributions, so a policy can compute the chanc
 | line of a quiet root in an answer about all | always an ordinary one |
 """
 
-import re
+import string
 from collections.abc import Callable, Sequence
 from functools import cache
 from random import Random
@@ -113,9 +113,9 @@ def _per_cent(share: float) -> str:
     return figure(min(100.0, 100.0 * share))
 
 
-# What fills a field of a template: from the state, the position that prints, the position it is
-# about, and the topology.
-_FIELDS: dict[str, Callable[[State, int, int, Topology], str]] = {
+# Arguments: the state, the position that prints, the position it is about, and the topology.
+Field = Callable[[State, int, int, Topology], str]
+_FIELDS: dict[str, Field] = {
     "latency": lambda state, speaker, other, topology: figure(state.latency[speaker]),
     "errors": lambda state, speaker, other, topology: figure(100.0 * state.errors[speaker]),
     "usage": lambda state, speaker, other, topology: _per_cent(state.pool[speaker]),
@@ -125,15 +125,33 @@ _FIELDS: dict[str, Callable[[State, int, int, Topology], str]] = {
     "wait": lambda state, speaker, other, topology: figure(state.latency[other]),
     "failures": lambda state, speaker, other, topology: figure(100.0 * state.errors[other]),
 }
-_FIELD = re.compile(r"{(\w+)}")
+
+
+class Template(NamedTuple):
+    """A log line with `%s` for each field, and the functions that fill it (None: random digit)."""
+
+    level: str
+    text: str
+    fields: tuple[Field | None, ...]
+
+
+def _compile(template: str) -> Template:
+    level, _, text = template.partition(" ")
+    parts, fields = [], []
+    for literal, name, _, _ in string.Formatter().parse(text):
+        parts.append(literal.replace("%", "%%") if "{" in text else literal)
+        if name:
+            parts.append("%s")
+            fields.append(None if name == "n" else _FIELDS[name])
+    return Template(level, "".join(parts), tuple(fields))
 
 
 @cache
-def _templates(kind: str, key: Key, held_out: bool, varied: bool) -> list[list[str]]:
+def _templates(kind: str, key: Key, held_out: bool, varied: bool) -> list[list[Template]]:
     """Return the templates of a section, each as a list of the versions that its choices allow."""
     every = BOOKS[kind][key]
     chosen = VARIED_BOOKS[kind][key] if varied else every[-1:] if held_out else every[:-1]
-    return [choices(template) for template in chosen]
+    return [[_compile(version) for version in choices(template)] for template in chosen]
 
 
 class Telemetry:
@@ -214,12 +232,11 @@ class Telemetry:
 
     def lines(self, position: int, count: int = 1) -> list[str]:
         """Draw `count` lines that `position` prints now, each `LEVEL service text`."""
-        weights = self.line_weights(position)
-        whole, random = total(weights), self.random
-        return [
-            self._render(LINE_KINDS[_categorical(weights, whole, random)], position)
-            for _ in range(count)
-        ]
+        weights, random = self.line_weights(position), self.random
+        whole, lines = total(weights), []
+        for _ in range(count):
+            lines.append(self._render(LINE_KINDS[_categorical(weights, whole, random)], position))
+        return lines
 
     def _render(self, kind: str, position: int) -> str:
         """Draw a line of that kind, with its fields filled from the current state."""
@@ -230,14 +247,17 @@ class Telemetry:
         templates = _templates(kind, key, held_out, self.incident.varied_wording)
         draw = random() * len(templates)  # the fraction picks one of the template's versions
         versions = templates[int(draw)]
-        level, _, text = versions[int(draw % 1.0 * len(versions))].partition(" ")
-
-        def fill(field: re.Match[str]) -> str:
-            if field[1] == "n":  # a meaningless detail keeps lines of one template from being equal
-                return str(1 + int(random() * 9))
-            return _FIELDS[field[1]](state, position, other, self.topology)
-
-        return f"{level} {service.name} {_FIELD.sub(fill, text)}"
+        level, text, fields = versions[int(draw % 1.0 * len(versions))]
+        if fields:
+            values = [
+                # A meaningless detail keeps lines of one template from being equal.
+                str(1 + int(random() * 9))
+                if field is None
+                else field(state, position, other, self.topology)
+                for field in fields
+            ]
+            text %= tuple(values)
+        return f"{level} {service.name} {text}"
 
     def _subject(self, kind: str, position: int) -> tuple[Key, int]:
         """The section of the wording for a line, and the position of the service it is about."""
@@ -270,6 +290,10 @@ class Telemetry:
             else:
                 lines.extend(self.lines(_categorical(log_volumes, whole, random)))
         return lines
+
+    def detail(self, position: int) -> list[str]:
+        """What one service prints when it is asked."""
+        return self.lines(position, DETAIL_LINES)
 
     def sample(self) -> list[str]:
         """One line from each of `STREAM_LINES` services, drawn without replacement. A suppressed

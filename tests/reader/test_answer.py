@@ -142,13 +142,32 @@ def test_where_a_log_does_not_tell_it_says_what_is_missing(body, why, since):
     assert bool(answer.next) == bool(answer.suspects)
 
 
-def test_trouble_that_is_over_has_an_end_and_data_has_what_the_text_says():
-    over = [row for row in OURS + COMPLAINTS if row[0] < 3300]
-    answer = answer_of(read(calm() + over))
-    assert answer.ended == "2026-11-22 03:55:00"
-    text, data = answer.text(), json.loads(json.dumps(asdict(answer)))
-    assert all(data[part] in text for part in ("root", "sure", "began", "ended", "why", "next"))
-    assert all(row["line"] in text for row in (*data["evidence"], *data["suspects"]))
+OVER = calm() + [row for row in OURS + COMPLAINTS if row[0] < 3300]
+BODIES = [ROWS, OVER, TWO, "", {"a.log": "ERROR x", "b": ""}, *CAPS.values()]
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_text_and_data_say_the_same(body):
+    answer = answer_of(read(body))
+    assert answer.ended == ("2026-11-22 03:55:00" if body is OVER else "")
+    data = json.loads(json.dumps(asdict(answer)))
+    rows = answer.text().splitlines()
+    verdict = rows.pop(len(answer.suspects) if answer.root else 0)
+    for suspect, row in zip(answer.suspects, rows, strict=False):
+        assert row.startswith(f"{suspect.service} {suspect.share:.0%}: {suspect.cause}")
+        assert f'("{suspect.line}", {suspect.file}:{suspect.number})' in row
+    rows = rows[len(answer.suspects) :]
+    for part in ("root", "sure", "began", "ended", "why"):
+        assert data[part] in verdict
+    assert f" ({data['confidence']:.0%}), " in verdict or not data["root"]
+    for row in data["evidence"]:
+        at = f"  {row['file']}:{row['number']} {row['time']}".rstrip()
+        lines = f" {row['service']}, {row['lines']:,} line"
+        place = next(i for i, row in enumerate(rows) if row.startswith(at + lines))
+        assert rows[place + 1] == f"    {row['line']}"
+    assert sum(row.startswith("    ") for row in rows) == len(data["evidence"])
+    assert (f"next: {data['next']}" in rows) == bool(data["next"])
+    assert rows[-len(data["read"]) :] == [f"read {line}" for line in data["read"]]
 
 
 def test_the_chain_has_a_line_of_evidence_for_each_hop_that_names_the_one_before():
@@ -228,14 +247,23 @@ def test_where_no_command_can_show_it_the_place_is_told(body, place):
     assert (answer.root, answer.next) == ("cart-db", place)
 
 
-def test_who_else_names_a_root_is_no_surer_than_the_evidence():
-    suspects = [Suspect("a", 0.6), Suspect("b", 0.3)]
-    for sure, expected in (
-        (LIKELY, [LIKELY, UNSURE, UNSURE]),
-        (POSSIBLE, [POSSIBLE] * 2 + [UNSURE]),
-    ):
-        answer = Answer("a", sure, 0.5, "", "", "", [], [], "", suspects, [])
-        assert [answer.sureness_of(service) for service in ("a", "b", "")] == expected
+@pytest.mark.parametrize(
+    ("sure", "service", "expected"),
+    [
+        (LIKELY, "a", LIKELY),
+        (LIKELY, "b", UNSURE),
+        (POSSIBLE, "a", POSSIBLE),
+        (POSSIBLE, "b", POSSIBLE),
+        (POSSIBLE, "c", UNSURE),
+        (POSSIBLE, "", UNSURE),
+        (UNSURE, "a", UNSURE),
+        (UNSURE, "", UNSURE),
+    ],
+)
+def test_who_else_names_a_root_is_no_surer_than_the_evidence(sure, service, expected):
+    suspects, root = [Suspect("a", 0.6), Suspect("b", 0.3)], "" if sure == UNSURE else "a"
+    answer = Answer(root, sure, 0.5, "", "", "", [], [], "", suspects, [])
+    assert answer.sureness_of(service) == expected
 
 
 def test_on_simulated_logs_likely_is_right():
@@ -289,6 +317,24 @@ def test_a_cause_told_once_before_anybody_complains_is_shown(line, cause):
     answer = answer_of(read([*calm(), (ONSET - 20, *line), *COMPLAINTS]))
     assert (answer.root, answer.suspects[0].cause) == ("cart-db", cause)
     assert answer.began == "2026-11-22 03:49:40"
+
+
+@pytest.mark.parametrize(
+    ("own", "said", "root"),
+    [
+        (("FATAL", "out of memory, killed process 12"), "connection refused", "cart-db"),
+        (
+            ("ERROR", "upstream did not answer"),
+            "lookup db.example on 10.0.0.2: no such host",
+            "dns",
+        ),
+    ],
+)
+def test_complaints_that_name_nobody_point_to_who_died_and_unresolved_names_to_the_resolver(
+    own, said, root
+):
+    rows = calm((*USUAL, "dns")) + trouble("cart", said) + trouble("web", said)
+    assert answer_of(read([*rows, (ONSET, own[0], root, own[1])])).root == root
 
 
 def test_the_page_says_what_calibration_has_written():

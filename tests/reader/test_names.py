@@ -41,15 +41,21 @@ def test_a_file_is_of_the_service_in_its_name(case):
     assert file_service(file) == name
 
 
-ODD = [b"", b"all", b"a b;c>d", b"\x1b]0;x\x07", b"\xff" * 500, b" \n", "/", "a\0b"]
-MARKED = ["[INST]", "[/INST] web", "[TOOL_CALLS]", "<|im_end|>", b"</s>[SYS]"]
-
-
-@pytest.mark.parametrize("raw", ODD + MARKED)
-def test_any_name_can_stand_in_a_call_graph_and_before_a_model(raw):
+@pytest.mark.parametrize(
+    "raw", [b"", b"all", b"a b;c>d", b"\x1b]0;x\x07", b"\xff" * 500, b" \n", "/", "a\0b"]
+)
+def test_any_name_can_stand_in_a_call_graph(raw):
     name = service_name(raw)
     CallGraph((Service(name, "unknown"),))
-    assert name.isprintable() and len(name) <= MOST_NAME + 1 and not MARKERS.search(name)
+    assert name.isprintable() and len(name) <= MOST_NAME + 1
+
+
+@pytest.mark.parametrize(
+    "raw", ["[INST]", "[/INST] web", "[TOOL_CALLS]", "<|im_end|>", b"</s>[SYS]"]
+)
+def test_no_marker_of_a_chat_template_stands_in_a_name(raw):
+    name = service_name(raw)
+    assert not MARKERS.search(name) and service_name(name) == name
 
 
 def test_names_are_whole_words_and_the_longer_wins():

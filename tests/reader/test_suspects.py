@@ -3,7 +3,15 @@
 import pytest
 
 from logreader.levels import ERROR, WARN
-from logreader.suspects import MOST_HOPS, ServiceEvidence, Trouble, chain_to, doubts, rank
+from logreader.suspects import (
+    MOST_HOPS,
+    ServiceEvidence,
+    Trouble,
+    chain_to,
+    confidence,
+    doubts,
+    rank,
+)
 
 
 def service(name, gain=0.0, blamed="", text="it failed", level=ERROR, silent=False):
@@ -57,6 +65,25 @@ def test_a_chain_goes_from_the_root_to_the_last_that_complains_and_is_bounded():
     assert chain_to("db", shop) == ["db", "cart", "web"] and chain_to("web", shop) == ["web"]
     ring = [service(f"s{i}", 9.0, f"s{(i + 1) % 20}") for i in range(20)]
     assert len(chain_to("s0", evidence(*ring))) == MOST_HOPS
+
+
+def sure(*services, gain=40.0):
+    weighed = evidence(*services)
+    return confidence(rank(weighed), weighed, gain)
+
+
+@pytest.mark.parametrize(
+    ("more", "less"),
+    [
+        (sure(service("db", 5.0, text="page 7 is corrupt")), sure(DB)),
+        (sure(DB, service("web", 1.0, "db")), sure(DB, service("web", 1.0))),
+        (sure(DB, service("mail", 1.0)), sure(DB, service("mail", 4.0))),
+        (sure(DB, gain=40.0), sure(DB, gain=11.0)),
+    ],
+    ids=["its lines tell of a cause", "others blame it", "nobody is near", "the window is clear"],
+)
+def test_confidence_grows_by_what_speaks_for_it(more, less):
+    assert 0.0 < less < more < 1.0 and sure() == 0.0
 
 
 @pytest.mark.parametrize(

@@ -73,8 +73,15 @@ def test_what_is_no_time_is_none(line):
     assert find_forms([line.encode()]) == []
 
 
-def seconds(form, lines):
-    clock = Clock(form)
+def test_a_minute_in_another_zone_is_another_minute():
+    clock = Clock(FORMS[0])
+    zones = (b"+00:00", b"+01:00", b"-05:30", b" PST", b"Z", b"")
+    shifts = [clock.read(b"2026-11-22T03:04:05" + zone) - AT for zone in zones]
+    assert shifts == [0, -3600, 19_800, 28_800, 0, 0]
+
+
+def seconds(form, lines, near=None):
+    clock = Clock(form, near)
     return [clock.read(line.encode()) for line in lines]
 
 
@@ -100,6 +107,25 @@ def test_a_year_that_is_not_written_turns():
     first, last = "Dec 31 23:59:59", "Jan  1 00:00:00"
     december, january, again = seconds(FORMS[8], (first, last, first))
     assert december == january - 1 and again == december
+
+
+FRENCH = ["janv.", "févr.", "mars", "avr.", "mai", "juin"]
+FRENCH += ["juil.", "août", "sept.", "oct.", "nov.", "déc."]
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_french_months_are_months(number):
+    line = f"22 {FRENCH[number]} 2026 03:04:05 INFO x".encode()
+    (form,) = find_forms([line])
+    at = datetime(2026, number + 1, 22, 3, 4, 5, tzinfo=UTC)
+    assert Clock(form).read(line) == int(at.timestamp())
+
+
+@pytest.mark.parametrize("hours", [-5, 0, 7])
+def test_a_time_of_day_takes_its_date_from_a_time_near_it(hours):
+    # Whichever of two files began earlier.
+    near = AT + hours * 3600
+    assert seconds(FORMS[10], ["03:04:05 x", "03:04:06 x"], near) == [AT, AT + 1]
 
 
 def test_a_time_of_day_beside_dated_files_is_of_their_day():

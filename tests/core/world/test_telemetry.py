@@ -23,7 +23,9 @@ def test_every_line_reads_back_and_only_the_root_gives_the_fault_away(task, spli
         lines = telemetry.stream()
         assert len(lines) == STREAM_LINES
         for position in range(len(names)):
-            lines += telemetry.lines(position, DETAIL_LINES)
+            detail = telemetry.detail(position)
+            assert len(detail) == DETAIL_LINES
+            lines += detail
         for line in lines:
             service, (kind, subject) = read_line(line)
             assert service in names and kind != "unknown", line

@@ -125,7 +125,7 @@ def test_varied_wording_changes_the_words_alone():
         assert (here.alerts(), here.metrics()) == (there.alerts(), there.metrics())
         for telemetry, seen in ((here, usual), (there, varied)):
             for position in range(len(plain.topology.names)):
-                for line in telemetry.lines(position, 3):
+                for line in telemetry.detail(position):
                     service, reading = read_line(line)
                     assert service == plain.topology.names[position] and reading.kind != "unknown"
                     seen.add(re.sub(r"[\d.]+|\S+-\S+", "#", line))
