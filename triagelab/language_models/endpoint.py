@@ -142,8 +142,9 @@ class EndpointPolicy(ConversationPolicy):
         self._samples = temperature > 0.0
         self._refused: set[str] = set()  # options that the server has refused by name
         self._parses = False  # whether the server has ever answered with a parsed call
+        self._address = base_url
         self._announced = threading.Lock()  # taken by the first retry of all, which is said
-        # `until` and `stop` of this thread's request
+        # `until`, `stop` and `failed` (what became of the last attempt) of this thread's request
         self._request = threading.local()
         client = httpx.Client(
             follow_redirects=True,
@@ -196,6 +197,7 @@ class EndpointPolicy(ConversationPolicy):
         from openai import APIStatusError, OpenAIError
 
         self._request.until = time.monotonic() + PATIENCE
+        self._request.failed = ""
         options = dict(self._options, messages=[to_wire(message) for message in messages])
         if self._samples and "seed" not in self._refused:
             options["seed"] = seed
@@ -264,17 +266,19 @@ class EndpointPolicy(ConversationPolicy):
             raise EndpointError("nobody waits for this episode any more")
         if time.monotonic() > self._request.until:
             raise EndpointError(f"no answer within {PATIENCE:g} seconds, in several attempts")
-        again = request.headers.get("x-stainless-retry-count", "0") != "0"  # set by `openai`
-        if again and self._announced.acquire(blocking=False):
-            waits = f"trying again, {RETRIES} times at most (Ctrl-C ends it)"
-            print(
-                f"{self.name}: no answer from {request.url}; {waits}", file=sys.stderr, flush=True
-            )
+        failed, self._request.failed = self._request.failed, "does not answer"
+        if failed and self._announced.acquire(blocking=False):
+            again = f"trying again, {RETRIES} times at most (Ctrl-C ends it)"
+            print(f"{self.name}: {self._address} {failed}; {again}", file=sys.stderr, flush=True)
 
     def _bound(self, response: Any) -> None:
         """Limit an answer that has begun to `timeout` seconds and `MOST_ANSWER` unpacked bytes."""
         from httpx import ReadTimeout
 
+        if response.is_error:
+            self._request.failed = f"answers with status {response.status_code}"
+        elif response.has_redirect_location:
+            self._request.failed = ""
         parts, until = response.iter_bytes, time.monotonic() + self._timeout
 
         def bounded(chunk_size: int | None = None) -> Iterator[bytes]:

@@ -69,11 +69,13 @@ def test_the_first_retry_is_said_once_and_soon(capsys, monkeypatch):
     while not said and time.monotonic() - began < 5.0:
         time.sleep(0.05)
         said = capsys.readouterr().err
-    assert said.startswith(f"toy: no answer from {url}/chat/completions; trying again, {RETRIES} ")
+    assert said.startswith(f"toy: {url} does not answer; trying again, {RETRIES} times at most")
     assert player._client.timeout.connect < 5.0  # a host that drops what is sent to it
 
 
-def test_a_redirect_is_no_failure(pauses, capsys):
+def test_a_busy_server_is_named_and_a_redirect_is_no_failure(pauses, capsys):
+    played(lambda body, number: RESOLVES if number else refused(429))
+    assert "answers with status 429; trying again" in capsys.readouterr().err
     moved = (307, {"Location": "/v1/chat/completions?again"}, {})
     (result,), talk = played(lambda body, number: RESOLVES if number else moved)
     assert not result.error and len(talk.requests) == 2 and not capsys.readouterr().err
