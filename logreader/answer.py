@@ -57,7 +57,7 @@ FEW = 60  # records below which no suspect is likely
 MANY = 200  # records from which an error is nothing special
 LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
 MOST_UNNAMED = 0.25  # share of lines without a speaker from which it is said
-VERSION = 4  # of the fields of an answer
+VERSION = 5  # of the fields of an answer
 LEAD = 60  # how many seconds before the trouble to start reading
 AROUND = 10  # lines to read on either side of the first line of trouble
 
@@ -80,6 +80,7 @@ class SuspectLine:
     """A suspect, and one line of evidence; empty where it has none."""
 
     service: str
+    confidence: float  # the probability that it is the root, 0 to 1; 0 if nobody can tell
     share: float  # of all that is wrong, 0 to 1
     cause: str = ""  # what has happened to it, by the words of its line
     line: str = ""
@@ -92,7 +93,8 @@ class SuspectLine:
         at = f'("{self.line}", {self.file}:{self.number})' if self.line else ""
         says = f", says {self.says}" if self.says else ""
         words = f"{self.cause}{says} {at}".strip(" ,") or "it fell silent"
-        return f"{self.service} {self.share:.0%}: {words}"
+        chance = f" {self.confidence:.0%}" if self.confidence else ""
+        return f"{self.service}{chance}: {words}"
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Answer:
         rows = [suspect.text() for suspect in self.suspects]
         since = _between(self.began, self.ended)
         if self.root:
-            rows.append(f"{self.root}{since}: {self.sure} ({self.confidence:.0%}), {self.why}")
+            rows.append(f"{self.root}{since}: {self.sure}, {self.why}")
         else:
             rows.insert(0, f"{self.sure}: {self.why}{since}")
         for other in self.others:
@@ -218,22 +220,28 @@ def _answer_of(log: Log, findings: Findings) -> Answer:
         chain,
         _evidence(log, findings, chain),
         _next(log, window, findings.evidence[first].troubles, first) if first else "",
-        _suspect_lines(log, findings),
+        _suspect_lines(log, findings, chance),
         [*map(_read_line, log.files), *_unnamed(log.tally)],
     )
 
 
-def _suspect_lines(log: Log, findings: Findings) -> list[SuspectLine]:
+def _suspect_lines(log: Log, findings: Findings, chance: float) -> list[SuspectLine]:
     """Return the likeliest suspects, each with its most telling line; if nobody may be named, the
-    cause in lines that do not say who speaks.
+    cause in lines that do not say who speaks. `chance` is the probability of the first.
     """
     suspects = [*findings.suspects[:MOST_SUSPECTS]]
     if not suspects and UNNAMED in findings.evidence and findings.evidence[UNNAMED].troubles:
         suspects = [Suspect(UNNAMED, 1.0)]
-    return [_suspect_line(log, suspect, findings.evidence) for suspect in suspects]
+    # What the first one's probability leaves is divided as what is wrong is.
+    rest = sum(suspect.share for suspect in findings.suspects[1:])
+    others = [min(chance, (1.0 - chance) * suspect.share / rest) for suspect in suspects[1:]]
+    return [
+        _suspect_line(log, suspect, round(probability, 2), findings.evidence)
+        for suspect, probability in zip(suspects, [chance, *others], strict=False)
+    ]
 
 
-def _suspect_line(log: Log, suspect: Suspect, evidence: Evidence) -> SuspectLine:
+def _suspect_line(log: Log, suspect: Suspect, chance: float, evidence: Evidence) -> SuspectLine:
     """Return a suspect with the line of its own that tells most, or else with a complaint."""
     troubles, says = evidence[suspect.service].troubles, ""
     if not troubles and (complaining := accusers(suspect.service, evidence)):
@@ -242,12 +250,12 @@ def _suspect_line(log: Log, suspect: Suspect, evidence: Evidence) -> SuspectLine
         says = SOMEBODY if most.name == UNNAMED else most.name
     name = SOMEBODY if suspect.service == UNNAMED else suspect.service
     if not troubles:
-        return SuspectLine(name, suspect.share)
+        return SuspectLine(name, chance, suspect.share)
     trouble = min(troubles, key=_telling)
     cause = trouble.happened.name if trouble.happened else ""
     text, file = visible(trouble.example, MOST_SHOWN), log.files[trouble.at[0]].name
     number = trouble.at[1] + 1
-    return SuspectLine(name, suspect.share, cause, text, visible(file, 200), number, says)
+    return SuspectLine(name, chance, suspect.share, cause, text, visible(file, 200), number, says)
 
 
 def _telling(trouble: Trouble) -> tuple[bool, bool, float, int]:

@@ -10,7 +10,7 @@ constants of `logreader.answer` say.
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
@@ -92,31 +92,48 @@ def varied(split: str, task: str, index: int, random: Random) -> tuple[Files, Ep
     return formatted(FORMATS[random.choice([*FORMATS])], kept), episode
 
 
-def answers(split: str, incidents: int) -> Iterator[tuple[Answer, bool]]:
-    """Yield answers to varied logs that name somebody, and whether each is right."""
+def answers(split: str, incidents: int) -> Iterator[tuple[Answer, str]]:
+    """Yield answers to varied logs that name somebody, each with the root."""
     for index in range(incidents):
         random = Random(f"own logs/{split}/{index}")
         files, episode = varied(split, random.choice([*TASKS]), index, random)
         answer = answer_of(read_named(files))
         if answer.root:
-            yield answer, answer.root == episode.incident.root
+            yield answer, episode.incident.root or ""
 
 
-def reliability(named: Iterable[tuple[Answer, bool]]) -> dict[str, Any]:
+def reliability(named: Iterable[tuple[Answer, str]]) -> dict[str, Any]:
     """Return, by tenths of confidence, the answers, their mean confidence and the share of them
-    that is right; the expected calibration error; and how often *likely* is right.
+    that is right; the expected calibration error; the same of the suspects after the first; and how
+    often *likely* is right.
     """
     named = [*named]
+    firsts = [(answer.confidence, answer.root == root) for answer, root in named]
+    likely = [answer.root == root for answer, root in named if answer.sure == LIKELY]
+    others = [
+        (suspect.confidence, suspect.service == root)
+        for answer, root in named
+        for suspect in answer.suspects[1:]
+    ]
+    return {
+        **by_tenths(firsts),
+        "others": by_tenths(others),
+        "likely": len(likely),
+        "likely_right": sum(likely),
+    }
+
+
+def by_tenths(said: Sequence[tuple[float, bool]]) -> dict[str, Any]:
+    """Return the bins of confidences and whether each was right, and the calibration error."""
     parts: dict[int, list[tuple[float, bool]]] = defaultdict(list)
-    for answer, right in named:
-        parts[min(9, int(10 * answer.confidence))].append((answer.confidence, right))
+    for confidence, right in said:
+        parts[min(9, int(10 * confidence))].append((confidence, right))
     bins, error = [], 0.0
     for tenth, part in sorted(parts.items()):
-        said, right = (sum(column) / len(part) for column in zip(*part, strict=True))
-        error += abs(said - right) * len(part) / len(named)
-        bins.append({"from": tenth / 10, "answers": len(part), "said": said, "right": right})
-    likely = [right for answer, right in named if answer.sure == LIKELY]
-    return {"bins": bins, "error": error, "likely": len(likely), "likely_right": sum(likely)}
+        mean, right = (sum(column) / len(part) for column in zip(*part, strict=True))
+        error += abs(mean - right) * len(part) / len(said)
+        bins.append({"from": tenth / 10, "answers": len(part), "said": mean, "right": right})
+    return {"bins": bins, "error": error}
 
 
 def rows_of(earned: dict[str, Any]) -> list[str]:
@@ -132,6 +149,7 @@ def show(earned: dict[str, Any]) -> None:
     print("\n".join(rows_of(earned)))
     total = sum(row["answers"] for row in earned["bins"])
     print(f"expected calibration error {earned['error']:.3f} over {total} answers")
+    print("suspects after the first", *rows_of(earned["others"]), sep="\n")
     print(f"likely: right {earned['likely_right']} times of {earned['likely']}")
 
 

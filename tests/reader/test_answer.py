@@ -154,12 +154,15 @@ def test_text_and_data_say_the_same(body):
     rows = answer.text().splitlines()
     verdict = rows.pop(len(answer.suspects) if answer.root else 0)
     for suspect, row in zip(answer.suspects, rows, strict=False):
-        assert row.startswith(f"{suspect.service} {suspect.share:.0%}: {suspect.cause}")
+        chance = f" {suspect.confidence:.0%}" if suspect.confidence else ""
+        assert row.startswith(f"{suspect.service}{chance}: {suspect.cause}")
         assert f'("{suspect.line}", {suspect.file}:{suspect.number})' in row
     rows = rows[len(answer.suspects) :]
     for part in ("root", "sure", "began", "ended", "why"):
         assert data[part] in verdict
-    assert f" ({data['confidence']:.0%}), " in verdict or not data["root"]
+    confidences = [suspect["confidence"] for suspect in data["suspects"]]
+    assert confidences[:1] in ([], [data["confidence"]])
+    assert confidences == sorted(confidences, reverse=True) and sum(confidences) <= 1.01
     for row in data["evidence"]:
         at = f"  {row['file']}:{row['number']} {row['time']}".rstrip()
         lines = f" {row['service']}, {row['lines']:,} line"
