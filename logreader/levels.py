@@ -36,11 +36,11 @@ SCALES = WORDS["scales"]
 
 def stated_level(text: bytes) -> int | None:
     """Return the level that a line states; None if it states none."""
+    if letter := LETTER.search(text, 0, LOOK):
+        return LETTERS[letter[1]]
     for word in _likely_levels(text):
         if (level := LEVELS.get(word.lower().decode())) is not None:
             return level
-    if letter := LETTER.match(text):
-        return LETTERS[letter[1]]
     priority = PRIORITY.match(text)
     return named_level(int(priority[1]) & 7) if priority else None
 

@@ -25,6 +25,7 @@ NOBODY = word_of(WORDS["hosts"]["words"])
 PLATFORM = re.compile(f"^(?:{WORDS['platform']['names']})$")
 RESOLVER = re.compile(f"^(?:{WORDS['platform']['resolvers']})$")
 SUBJECTS = [*map(re.compile, WORDS["platform"]["subjects"])]
+TOLD = [*map(re.compile, WORDS["platform"]["told"])]
 
 
 @lru_cache(MOST_SPELLED)
@@ -98,7 +99,7 @@ def targets(text: str, known: Collection[str] = ()) -> list[str]:
     return list(dict.fromkeys(host for host in hosts if not PUBLIC.search(host)))
 
 
-def subject(text: str) -> str:
+def subject(text: str, patterns: Sequence[re.Pattern[str]] = SUBJECTS) -> str:
     """Return the process, container or pod that a line of the platform is about; empty if none."""
-    match = next(filter(None, (pattern.search(text) for pattern in SUBJECTS)), None)
+    match = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
     return REPLICA.sub("", service_name(next(filter(None, match.groups())))) if match else ""

@@ -8,7 +8,6 @@ Each name occurs often, has many different things to say, and is named in the li
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from .levels import LEVELS
@@ -23,6 +22,7 @@ MOST_WORDS = 10  # words to try from the start of a line, or after its time
 MOST_TEXT = 400  # bytes of a line that are read
 MOST_COMPARED = 300  # lines that are searched for the names of others
 HEADED = 0.9  # share of the lines that have a head, for it to count
+PIPED = 0.6  # the same of a container's head, among which are lines of compose and wrapped ones
 VARIED = 4  # different things that a name with much to say has said
 OFTEN, TWICE = 3, 2  # lines that a name should have; fewer are enough where it is surely a service
 
@@ -32,6 +32,7 @@ NO_NAMES = word_of(WORDS["speakers"]["nobody"])
 THREAD, CLASS, HOST, SERVICE_WORD = (
     re.compile(WORDS["speakers"][name]) for name in ("thread", "class", "host", "kind")
 )
+DOTTED = re.compile(r"^\w++(?:\.\w++){2,}$")  # a class with its package
 HEADS = [re.compile(head.encode()) for head in WORDS["speakers"]["heads"]]
 # What a field's name tells: that the field names services and nothing else, or never does.
 TELLING, UNKNOWN = 2.0, 1.0
@@ -56,6 +57,7 @@ class Headed(NamedTuple):
 
 
 _WORD, _SIGNS = rb"[A-Za-z0-9_][\w.@$-]*+", rb"[^\w@$]++"
+_NAME = rb"(%s)(?!=)" % _WORD  # and not the key of a field
 _LEVEL = b"|".join(word.encode() for word in sorted(LEVELS, key=len, reverse=True))
 STATED = re.compile(rb"(?i)\W*(?:%s)\b" % _LEVEL)
 FIELD = re.compile(rb"(?<![\w.@-])([A-Za-z_@][\w.@-]{1,40})=")
@@ -65,7 +67,7 @@ def places(sample: Sequence[Headed]) -> list[Place]:
     """Return all places to try in lines of text: words at the start or after the level, fields."""
     heads = [(b"", MOST_WORDS), (rb"(?i:.{0,100}?\b(?:%s)\b)" % _LEVEL, 2)]
     candidates = [
-        Place(re.compile(rb"%s[^\w@$]*(?:%s%s){%d}(%s)" % (head, _WORD, _SIGNS, words, _WORD)), 0.0)
+        Place(re.compile(rb"%s[^\w@$]*(?:%s%s){%d}%s" % (head, _WORD, _SIGNS, words, _NAME)), 0.0)
         for head, most in heads
         for words in range(most)
     ]
@@ -108,10 +110,11 @@ def best_place(
 def place_of(
     lines: Sequence[Headed], timed: Sequence[Headed], known: Collection[str], least: float = 0.0
 ) -> Place | None:
-    """Return where lines name their speaker: a head that most have and that tells several names, or
-    the best place in lines with a time, or a head with a single name.
+    """Return where lines name their speaker: a head that most have (or most of those with a time)
+    and that tells several names, or the best place in lines with a time, or a head with one name.
     """
-    heads = [place for place in map(partial(_as_head, lines), HEADS) if place]
+    found = [_as_head(lines, head) or _as_head(timed, head) for head in HEADS]
+    heads = [place for place in found if place]
     several = (place for place in heads if place.prior > 1.0)
     return next(several, None) or best_place(timed, known, least) or next(iter(heads), None)
 
@@ -121,7 +124,10 @@ def _as_head(lines: Sequence[Headed], pattern: re.Pattern[bytes]) -> Place | Non
     matches = {line: match for line in lines if (match := pattern.match(line.text))}
     names = {service_name(match[1]) for match in matches.values()}
     wrong = [name for name in names if name.lower() in LEVELS or no_name(name)]
-    if not names or wrong or len(names) > MOST_NAMES or len(matches) < HEADED * len({*lines}):
+    share = PIPED if pattern is HEADS[0] and len(names) > 1 else HEADED
+    if not names or wrong or len(names) > MOST_NAMES or len(matches) < share * len({*lines}):
+        return None
+    if pattern is HEADS[-1] and all(map(DOTTED.match, names)):
         return None
     if all(map(PLATFORM.match, names)) and len(lines) > 1:
         return None

@@ -221,7 +221,7 @@ def _trouble(
     return Trouble(
         sum(inside[number] for number in now),
         sum(before[number] for number in numbers) * counts.length / rest if rest else 0.0,
-        gain(lines, counts.length, usual, rest) if rest else log2(1.0 + lines),
+        gain(lines, counts.length, usual, rest) if rest else _loudness(lines, shape.level),
         shape.example,
         tally.firsts.get((max(-1, counts.first[most] // tally.width), most), shape.at),
         shape.level,
@@ -230,11 +230,18 @@ def _trouble(
     )
 
 
+def _loudness(lines: int, level: int) -> float:
+    """How strongly lines of trouble tell that something is wrong where nothing is known of what is
+    usual: a start prints many warnings.
+    """
+    return log2(1.0 + lines) * (0.5 if level == WARN else 1.0)
+
+
 def _named(
     tally: Tally, inside: Mapping[int, int], known: Sequence[str], find: bool
 ) -> dict[int, list[str]]:
     """Map shapes of trouble to the services that they call or complain of, all if `find`."""
-    namer = Namer(name for name in known if name != OTHERS)
+    namer = Namer(name for name in known if name != OTHERS and not PLATFORM.match(name))
     resolvers = [name for name in known if RESOLVER.match(name)]
     named: dict[int, list[str]] = {}
     met: set[str] = set()
@@ -290,7 +297,10 @@ def rank(evidence: Evidence, calls: Calls | None = None) -> list[Suspect]:
             for other, share in flows[name].items():
                 later[other] += amount * leaving * share / out
         moving = later
-    kept = {name: amount for name, amount in kept.items() if may_be_named(name)}
+    named = {name: amount for name, amount in kept.items() if may_be_named(name)}
+    # What runs services is named only where it alone tells what has happened to itself.
+    own = {name: kept[name] for name in kept if name != UNNAMED and evidence[name].cause}
+    kept = named or own
     total = sum(kept.values())
     suspects = [Suspect(name, amount / total) for name, amount in kept.items() if amount > 0.0]
     return sorted(suspects, key=lambda suspect: (-suspect.share, suspect.service))

@@ -16,7 +16,7 @@ from logtriage.play.actions import visible
 
 from .causes import tells_own_cause
 from .levels import ERROR, FATAL, WARN, level_of, status_of
-from .names import PLATFORM, REPLICA, Namer, service_name, shared_prefix, subject
+from .names import PLATFORM, REPLICA, TOLD, Namer, service_name, shared_prefix, subject
 
 
 class Record(NamedTuple):
@@ -211,8 +211,12 @@ class Tally:
         known = [name for name in self.services if not PLATFORM.match(name)]
         namer = Namer(REPLICA.sub("", name) for name in known)
         for shape in self.shapes:
-            if PLATFORM.match(self.services[shape.service]) and shape.level >= WARN:
-                about = namer.first(shape.example) or subject(shape.example)
+            speaker = self.services[shape.service]
+            if (PLATFORM.match(speaker) or speaker == UNNAMED) and shape.level >= WARN:
+                if speaker == UNNAMED:
+                    about = subject(shape.example, TOLD)
+                else:
+                    about = namer.first(shape.example) or subject(shape.example)
                 process = about.removesuffix("-server")
                 if about:
                     shape.service = self._number(process if process in known else about)
