@@ -56,6 +56,7 @@ MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its 
 FEW = 60  # records below which no suspect is likely
 MANY = 200  # records from which an error is nothing special
 LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
+RECOVERED = 6  # lines after the last error from which a service works again
 MOST_UNNAMED = 0.25  # share of lines without a speaker from which it is said
 VERSION = 5  # of the fields of an answer
 LEAD = 60  # how many seconds before the trouble to start reading
@@ -277,9 +278,11 @@ def _unnamed(tally: Tally) -> list[str]:
 
 
 def _mostly_calm(log: Log, findings: Findings) -> bool:
-    """Whether little in a log is trouble, and in it nothing dies. In a short log, an error by which
-    the first suspect tells what has happened to itself is enough.
+    """Whether little in a log is trouble, and in it nothing dies that does not work again. In a
+    short log, an error by which the first suspect tells what has happened to itself is enough.
     """
+    if _recovered(log.tally, findings.suspects[0].service):
+        return True
     shapes, lines = log.tally.shapes, Counter[int]()
     for _, shape, count in log.tally.rows():
         lines[shapes[shape].level] += count
@@ -289,6 +292,17 @@ def _mostly_calm(log: Log, findings: Findings) -> bool:
     troubles = findings.evidence[findings.suspects[0].service].troubles
     own = any(trouble.cause and trouble.level > WARN for trouble in troubles)
     return not own or log.tally.records >= MANY
+
+
+def _recovered(tally: Tally, service: str) -> bool:
+    """Whether a service prints calm lines after the last error, as one does that was started before
+    what it needs and then again.
+    """
+    rows = [(second, tally.shapes[number], count) for second, number, count in tally.rows()]
+    last = max((second for second, shape, _ in rows if shape.level > WARN), default=-1)
+    later = [(shape, count) for second, shape, count in rows if second > last]
+    own = [count for shape, count in later if tally.services[shape.service] == service]
+    return sum(own) >= RECOVERED
 
 
 def _at_once(log: Log) -> bool:
