@@ -15,7 +15,6 @@ from itertools import pairwise
 from logtriage.play.actions import visible
 from logtriage.world.call_graph import CallGraph
 
-from .causes import tells_own_cause
 from .levels import FATAL, LEVEL_NAMES, WARN, stated_level
 from .lines import quoted
 from .log import STDIN, Log, LogFile
@@ -259,12 +258,13 @@ def _suspect_line(log: Log, suspect: Suspect, chance: float, evidence: Evidence)
     return SuspectLine(name, chance, suspect.share, cause, text, visible(file, 200), number, says)
 
 
-def _telling(trouble: Trouble) -> tuple[bool, bool, float, int]:
-    """Sort lines that tell a service's own cause before complaints, and these before the rest; of
-    lines that weigh the same, the first one tells what came of itself.
+def _telling(trouble: Trouble) -> tuple[int, float, int]:
+    """Sort lines that tell a service's own cause before those that tell how it ended, then
+    complaints, then the rest; of lines that weigh the same, the first tells what came of itself.
     """
-    own = tells_own_cause(trouble.example)
-    return not own, trouble.happened is None, -trouble.mass, trouble.first
+    happened = trouble.happened
+    kind = 3 if happened is None else 2 if not happened.own else int(happened.vague)
+    return kind, -trouble.mass, trouble.first
 
 
 def _unnamed(tally: Tally) -> list[str]:

@@ -14,11 +14,15 @@ class Cause(NamedTuple):
 
     name: str
     own: bool  # whether it happened to who speaks, rather than to whom the line is about
+    vague: bool = False  # whether it tells only how things ended
 
 
 _TABLE = tomllib.loads(Path(__file__).with_name("causes.toml").read_text("utf-8"))["causes"]
 CAUSES = [
-    (re.compile(f"(?i){row['pattern']}"), Cause(row["name"], row.get("own", True)))
+    (
+        re.compile(f"(?i){row['pattern']}"),
+        Cause(row["name"], row.get("own", True), row.get("vague", False)),
+    )
     for row in _TABLE
 ]
 # What has happened to who speaks, in small letters: it makes a line trouble that states no level.
