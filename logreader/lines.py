@@ -19,8 +19,16 @@ from .words import WORDS
 CHUNK = 1 << 20  # bytes read at once
 MOST_LINE = 1 << 16  # bytes kept of a line; a stack trace on one line has some thousand
 MOST_LINES = 20_000  # lines handed on at once
-# What `tail`, `minikube logs` and the like print before the lines of a file.
-HEADING = re.compile(rb"==> (.{1,200}?)(?: \[\w+\])? <==\r?$", re.MULTILINE)
+# What `tail`, `minikube logs` and the like print before the lines of a file, and a command that
+# prints the log of one container or pod, as it is pasted with its output. In such a paste, what
+# looks like a heading or a command ends the lines of the one before.
+HEADING = re.compile(
+    rb"==> (.{1,200}?)(?: \[\w+\])? <==\r?$"
+    rb"|.{0,60}?(?:\b(?:kubectl|k|oc)(?: -\S+ \S+)*|\b(?:docker|podman)) logs"
+    rb"(?: +-[\w-]+(?:=\S+| +(?!-)\S+)?)*? +(?:[a-z]+/)?([a-z0-9][\w.-]{1,200})(?=[ \r)]|$).*$",
+    re.MULTILINE,
+)
+PART = re.compile(rb"(?:#{2,}|-{2,}|={2,}) ?([\w.-]+)?(?=[ ,(:\r]|$)|\S{0,60}[$#] ")
 COLOURS = re.compile(rb"\x1b\[[0-9;]*m|#033\[[0-9;]*m")  # of a terminal; nothing else is removed
 # Text that a chat template could take for the end of a turn, a call or a role: `<|im_end|>`,
 # `</tool_call>`, `[INST]`.
@@ -74,10 +82,11 @@ def blocks(parts: Iterable[bytes], reading: Reading) -> Iterator[list[bytes]]:
 
 
 def under_headings(parts: Iterable[bytes], name_of: Callable[[str], str]) -> Iterator[bytes]:
-    """Yield the parts of a file whose lines stand under headings (`==> web.log <==`) with the name
-    of its heading before each line, as containers' logs have it; a heading loses its own words.
+    """Yield the parts of a file whose lines stand under headings (`==> web.log <==`, `$ docker logs
+    web`) with the name of its heading before each line, as containers' logs have it; a heading
+    loses its own words.
     """
-    rest, name = b"", b""
+    rest, name, by_command = b"", b"", False
     for chunk in chain(parts, [b""]):
         *lines, rest = (rest + chunk).split(b"\n")
         end = b"\n"
@@ -85,8 +94,13 @@ def under_headings(parts: Iterable[bytes], name_of: Callable[[str], str]) -> Ite
             lines, rest, end = [*lines, rest], b"", b""
         for number, line in enumerate(lines):
             if heading := HEADING.match(line):
-                words = heading[1].decode("utf-8", "replace")
-                name, line = f"{name_of(words) or words.replace(' ', '_')} | ".encode(), b""
+                by_command = heading[2] is not None
+            elif by_command:
+                heading = PART.match(line)
+            if heading:
+                words = next(filter(None, heading.groups()), b"").decode("utf-8", "replace")
+                spelled = name_of(words) or words.replace(" ", "_")
+                name, line = f"{spelled} | ".encode() if words else b"", b""
             lines[number] = name + line
         yield b"\n".join(lines) + (end if lines else b"")
 

@@ -372,9 +372,12 @@ def confidence_without_before(suspects: Sequence[Suspect], evidence: Evidence) -
 
 
 def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> str:
-    """Return the client that may itself be cut off from the first suspect; empty if none may: it
-    alone speaks, and says that it can reach nobody.
+    """Return who may be cut off from the first suspect; empty if nobody may: a client that alone
+    speaks and says that it can reach nobody, or several that cannot reach what has no name.
     """
+    lost = [name for name, own in evidence.items() if any(map(_unreachable, own.troubles))]
+    if len(lost) > 1:
+        return " and ".join(lost)
     speakers, first = speakers_of(tally), suspects[0].service
     if len(speakers) > 1 or first in speakers:
         return ""
@@ -383,6 +386,11 @@ def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> st
     happened = {trouble.happened.name for trouble in evidence[client].troubles if trouble.happened}
     lost = bool(happened & set(CUT_OFF[:1])) or (len(names) > 1 and bool(happened & set(CUT_OFF)))
     return client if lost else ""
+
+
+def _unreachable(trouble: Trouble) -> bool:
+    """Whether a line of trouble tells that the network has no way to what has no name."""
+    return bool(trouble.happened and trouble.happened.name == CUT_OFF[0] and not trouble.names)
 
 
 def doubts(suspects: Sequence[Suspect], evidence: Evidence) -> list[str]:
