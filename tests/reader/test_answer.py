@@ -345,5 +345,6 @@ def test_the_page_says_what_calibration_has_written():
     page = (FILE.parents[1] / "own-logs.md").read_text()
     answers = sum(row["answers"] for row in earned["bins"])
     assert "\n".join(rows_of(earned)) in page
+    assert "\n".join(rows_of(earned["others"])) in page
     assert f"calibration error is {earned['error']:.3f} over the {answers} answers" in page
     assert f"{earned['likely_right']} times of {earned['likely']}." in page
