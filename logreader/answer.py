@@ -15,6 +15,7 @@ from itertools import pairwise
 from logtriage.play.actions import visible
 from logtriage.world.call_graph import CallGraph
 
+from .causes import tells_own_cause
 from .levels import FATAL, LEVEL_NAMES, WARN, stated_level
 from .lines import quoted
 from .log import STDIN, Log, LogFile
@@ -167,6 +168,8 @@ def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
     window = find_window(tally)
     if tally.merge_replicas(*(window[:2] if window else (0, 0))):
         window = find_window(tally)
+    if window and tally.records < FEW and _told_before(tally, window):
+        window = None
     evidence = weigh(tally, window, graph.names if graph else ())
     calls: Calls = {}
     if graph:
@@ -177,6 +180,14 @@ def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
         ]
         calls = {name: [other for other in telling if other != name] for name in evidence}
     return Findings(window, evidence, rank(evidence, calls))
+
+
+def _told_before(tally: Tally, window: Window) -> bool:
+    """Whether an error before a window tells what has happened to its service, so that there, in a
+    log of few lines, not all is well.
+    """
+    shapes = [tally.shapes[number] for second, number, _ in tally.rows() if second < window.start]
+    return any(shape.level > WARN and tells_own_cause(shape.example) for shape in shapes)
 
 
 def answer_of(log: Log, graph: CallGraph | None = None, findings: Findings | None = None) -> Answer:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .levels import CALM, LEVELS, WARN, level_of_status, named_level, tells_cause
 from .lines import Reading, blocks
-from .names import Namer, service_name
+from .names import TOLD, Namer, service_name, subject
 from .objects import (
     FIELDS,
     MOST_TEXT,
@@ -103,7 +103,7 @@ class TextLayout:
     def _joined(self, rows: Iterable[Row], last: int) -> tuple[list[Row], dict[int, bytes]]:
         """Join lines with their continuations; `last` is the second of the line before `rows`. A
         line that tells a cause is no part of a calm record, but the next one of its speaker, who is
-        returned by the line's number.
+        returned by the line's number; one that tells who ended is nobody's.
         """
         owners: dict[int, bytes] = {}
         headed = self.place if self.place and self.place.before_time else None
@@ -111,6 +111,9 @@ class TextLayout:
         for second, line, number in rows:
             if second != MISSING or not number or (headed and headed.pattern.match(line)):
                 last = last if second == MISSING else second
+                joined.append((last, line, number))
+            elif subject(line[:MOST_TEXT].decode("utf-8", "replace"), TOLD):
+                owners[number] = b""
                 joined.append((last, line, number))
             elif joined and len(joined[-1][1]) <= MOST_TEXT and not FRAME.match(line):
                 second, text, begun = joined[-1]

@@ -22,7 +22,7 @@ CAUSES, SYMPTOMS, COMPLAINTS, CHANGES = (
     any_of(words, "(?i)") for words in WORDS["trouble"].values()
 )
 BEFORE = 180  # how many seconds before the trouble a change may be its cause
-CAUSE_WEIGHT, SYMPTOM_WEIGHT = 2.0, 0.5
+CAUSE_WEIGHT, END_WEIGHT, SYMPTOM_WEIGHT = 2.0, 1.5, 0.5
 SILENT = 0.2  # share of its usual lines below which a service has gone silent
 SILENT_LINES = 10  # how many lines it should have printed, at least
 SILENCE = 8.0  # what silence weighs, on the scale of `window.gain`
@@ -81,7 +81,10 @@ class Trouble:
     @property
     def mass(self) -> float:
         """How strongly it tells that something is wrong: its gain, weighted by its words."""
-        return self.gain * (CAUSE_WEIGHT if self.cause else SYMPTOM_WEIGHT if self.symptom else 1.0)
+        if self.cause:
+            vague = self.happened is not None and self.happened.vague
+            return self.gain * (END_WEIGHT if vague else CAUSE_WEIGHT)
+        return self.gain * (SYMPTOM_WEIGHT if self.symptom else 1.0)
 
 
 @dataclass
@@ -366,7 +369,9 @@ def confidence_without_before(suspects: Sequence[Suspect], evidence: Evidence) -
     usual: by what it says of itself, and by who complains of it.
     """
     first = evidence[suspects[0].service]
-    own = any(tells_own_cause(trouble.example) for trouble in first.troubles if not trouble.names)
+    told = [(trouble.happened, trouble.names) for trouble in first.troubles if trouble.happened]
+    complains = not all(cause.own for cause, _ in told)  # and may have ended for that
+    own = any(cause.own and not names and not (cause.vague and complains) for cause, names in told)
     blamed = [accuser for accuser in accusers(first.name, evidence) if accuser.name != first.name]
     chance = (0.7 if blamed else 0.6) if own else 0.55 if blamed else 0.3
     return min(chance, 1.0 / tied(suspects))
@@ -376,9 +381,9 @@ def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> st
     """Return who may be cut off from the first suspect; empty if nobody may: a client that alone
     speaks and says that it can reach nobody, or several that cannot reach what has no name.
     """
-    lost = [name for name, own in evidence.items() if any(map(_unreachable, own.troubles))]
-    if len(lost) > 1:
-        return " and ".join(lost)
+    apart = [name for name, own in evidence.items() if any(map(_unreachable, own.troubles))]
+    if len(apart) > 1:
+        return " and ".join(apart)
     speakers, first = speakers_of(tally), suspects[0].service
     if len(speakers) > 1 or first in speakers:
         return ""
