@@ -8,55 +8,25 @@ evidence, and what to look at next. No model is asked, and nothing is executed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from logtriage.play.actions import visible
 from logtriage.world.call_graph import CallGraph
 
-from .causes import tells_own_cause
-from .levels import FATAL, LEVEL_NAMES, WARN, stated_level
+from .levels import LEVEL_NAMES, stated_level
 from .lines import quoted
 from .log import STDIN, Log, LogFile
-from .suspects import (
-    Calls,
-    Evidence,
-    ServiceEvidence,
-    Suspect,
-    Trouble,
-    accusers,
-    chain_to,
-    changes,
-    confidence,
-    confidence_without_before,
-    cut_off,
-    doubts,
-    rank,
-    tied,
-    weigh,
-)
-from .tally import UNNAMED, Tally, speakers_of
-from .window import SLOTS, Window, find_window
+from .sureness import POSSIBLE, UNSURE, sureness_of, tied
+from .suspects import Evidence, Findings, Suspect, Trouble, accusers, chain_to, findings_of
+from .tally import UNNAMED, Tally
+from .window import SLOTS, Window
 
-LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"
-LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5  # the probabilities from which an answer is called so
-# How often answers on `train` are right that have a chance of 0.6, whatever speaks against them, or
-# of 0.9, if nothing does: `python -m calibration train` prints it.
-OFTEN_FROM, OFTEN = 0.6, 0.74
-ALMOST_SURE_FROM, ALMOST_SURE = 0.9, 0.98
 OF_ROOT = 3  # lines of the first suspect that an answer quotes
 MOST_SUSPECTS = 3
 SOMEBODY = "somebody"  # shown for who speaks in lines that do not say
 MOST_SHOWN = 160  # characters of a suspect's line
-NO_TROUBLE = "no line tells of trouble"
-LITTLE_TROUBLE = "few lines tell of trouble; if there was any, give it more of the log"
-NO_BEFORE = "no stretch of the log is unlike the rest of it; give it more of the time before"
-MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its clock is in doubt
-FEW = 60  # records below which no suspect is likely
-MANY = 200  # records from which an error is nothing special
-LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
-RECOVERED = 6  # lines after the last error from which a service works again
 MOST_UNNAMED = 0.25  # share of lines without a speaker from which it is said
 VERSION = 5  # of the fields of an answer
 LEAD = 60  # how many seconds before the trouble to start reading
@@ -153,46 +123,9 @@ def _between(began: str, ended: str) -> str:
     return (f", since {began}" if began else "") + (f", over by {ended}" if ended else "")
 
 
-@dataclass(frozen=True)
-class Findings:
-    """What was found in a log, before it is put into words."""
-
-    window: Window | None  # None if no stretch is unlike the rest
-    evidence: Mapping[str, ServiceEvidence]  # by service
-    suspects: Sequence[Suspect]  # the most suspect first
-
-
-def findings_of(log: Log, graph: CallGraph | None = None) -> Findings:
-    """Find the window of a log, the evidence in it and the suspects, by the call graph if given."""
-    tally = log.tally
-    window = find_window(tally)
-    if tally.merge_replicas(*(window[:2] if window else (0, 0))):
-        window = find_window(tally)
-    if window and tally.records < FEW and _told_before(tally, window):
-        window = None
-    evidence = weigh(tally, window, graph.names if graph else ())
-    calls: Calls = {}
-    if graph:
-        calls = {service.name: service.downstream for service in graph.services}
-    else:  # who only suffers may call whoever died; without a calm stretch, whoever tells a cause
-        telling = [
-            name for name, own in evidence.items() if own.died or (window is None and own.cause)
-        ]
-        calls = {name: [other for other in telling if other != name] for name in evidence}
-    return Findings(window, evidence, rank(evidence, calls))
-
-
-def _told_before(tally: Tally, window: Window) -> bool:
-    """Whether an error before a window tells what has happened to its service, so that there, in a
-    log of few lines, not all is well.
-    """
-    shapes = [tally.shapes[number] for second, number, _ in tally.rows() if second < window.start]
-    return any(shape.level > WARN and tells_own_cause(shape.example) for shape in shapes)
-
-
 def answer_of(log: Log, graph: CallGraph | None = None, findings: Findings | None = None) -> Answer:
     """Put the `findings` of a log with that call graph into words; None to work them out."""
-    findings = findings or findings_of(log, graph)
+    findings = findings or findings_of(log.tally, graph)
     answer = _answer_of(log, findings)
     return replace(answer, others=_others(log, findings, graph))
 
@@ -202,7 +135,7 @@ def _others(log: Log, findings: Findings, graph: CallGraph | None) -> list[Answe
     if (window := findings.window) is None:
         return []
     rest = replace(log, tally=log.tally.without(window.start, window.end))
-    more = findings_of(rest, graph)
+    more = findings_of(rest.tally, graph)
     seconds = [second for second, _, _ in log.tally.rows() if second >= 0]
     apart = 2 * (max(seconds) - min(seconds)) // SLOTS
     later = more.window
@@ -214,7 +147,7 @@ def _others(log: Log, findings: Findings, graph: CallGraph | None) -> list[Answe
 
 def _answer_of(log: Log, findings: Findings) -> Answer:
     """Return the answer to one incident."""
-    sure, chance, why = _sureness(log, findings)
+    sure, chance, why = sureness_of(log, findings)
     first = findings.suspects[0].service if findings.suspects else ""
     if sure != UNSURE and tied(findings.suspects) > 1:
         why += f"; it is nearly a tie with {findings.suspects[1].service}"
@@ -286,107 +219,6 @@ def _unnamed(tally: Tally) -> list[str]:
     share = lines[UNNAMED] / max(1, tally.records)
     text = f"{share:.0%} of the lines do not say who speaks; --services names them"
     return [text] if share > MOST_UNNAMED else []
-
-
-def _mostly_calm(log: Log, findings: Findings) -> bool:
-    """Whether little in a log is trouble, and in it nothing dies that does not work again. In a
-    short log, an error by which the first suspect tells what has happened to itself is enough.
-    """
-    if _recovered(log.tally, findings.suspects[0].service):
-        return True
-    shapes, lines = log.tally.shapes, Counter[int]()
-    for _, shape, count in log.tally.rows():
-        lines[shapes[shape].level] += count
-    trouble = sum(count for level, count in lines.items() if level >= WARN)
-    if lines[FATAL] or trouble >= LEAST_TROUBLE * log.tally.records:
-        return False
-    troubles = findings.evidence[findings.suspects[0].service].troubles
-    own = any(trouble.cause and trouble.level > WARN for trouble in troubles)
-    return not own or log.tally.records >= MANY
-
-
-def _recovered(tally: Tally, service: str) -> bool:
-    """Whether a service prints calm lines after the last error, as one does that was started before
-    what it needs and then again.
-    """
-    rows = [(second, tally.shapes[number], count) for second, number, count in tally.rows()]
-    last = max((second for second, shape, _ in rows if shape.level > WARN), default=-1)
-    later = [(shape, count) for second, shape, count in rows if second > last]
-    own = [count for shape, count in later if tally.services[shape.service] == service]
-    return sum(own) >= RECOVERED
-
-
-def _at_once(log: Log) -> bool:
-    """Whether no line comes before the first one of trouble."""
-    rows = [(second, log.tally.shapes[number]) for second, number, _ in log.tally.rows()]
-    troubled = [second for second, shape in rows if shape.level >= WARN]
-    return min(troubled, default=0) <= min(second for second, _ in rows)
-
-
-def _sureness(log: Log, findings: Findings) -> tuple[str, float, str]:
-    """Return how sure the answer is, in words and as a probability, and why."""
-    if not log.tally.records:
-        return UNSURE, 0.0, "no line could be read"
-    if not findings.suspects:
-        unnamed = findings.evidence.get(UNNAMED)
-        why = "the log does not say who speaks" if unnamed and unnamed.troubles else NO_TROUBLE
-        return UNSURE, 0.0, why
-    first = findings.suspects[0]
-    shown = findings.evidence[first.service]
-    complaining = accusers(first.service, findings.evidence)
-    if client := cut_off(findings.suspects, findings.evidence, log.tally):
-        client = "the client" if client == UNNAMED else client
-        why = f"the network between {client} and {first.service}, or either end"
-        return UNSURE, 0.0, why
-    if findings.window is None:
-        chance = confidence_without_before(findings.suspects, findings.evidence)
-        if _mostly_calm(log, findings):
-            return UNSURE, 0.0, LITTLE_TROUBLE
-        if chance < POSSIBLE_FROM:
-            return UNSURE, 0.0, NO_BEFORE
-        before = "trouble from the first line on" if _at_once(log) else "few calm lines come before"
-        return POSSIBLE, chance, f"{before}, so nothing shows what is usual"
-    chance = confidence(findings.suspects, findings.evidence, findings.window.gain)
-    if chance < POSSIBLE_FROM:
-        near = " or ".join(suspect.service for suspect in findings.suspects[:2])
-        return UNSURE, chance, f"too little tells that it began at {near}"
-    why = f"{first.share:.0%} of what is wrong comes down to it"
-    if shown.silent:
-        why += ", and it fell silent"
-    against = [*limits(log), *doubts(findings.suspects, findings.evidence)]
-    proven = all(file.layout.proven for file in log.files if file.records)
-    if not (proven or log.tally.known or complaining):
-        against.append("its names may be no services")
-    told = shown.cause or any(trouble.happened for trouble in shown.troubles)
-    if not (complaining or told):
-        against.append("nobody complains of it, and no line tells a cause")
-    against += [
-        f"{service} changed shortly before: {visible(line, 60)}"
-        for service, line in changes(log.tally, findings.window).items()
-        if service != first.service
-    ]
-    if against:
-        return POSSIBLE, min(_earned(chance), OFTEN), f"{why}, but {against[0]}"
-    return LIKELY if chance >= LIKELY_FROM else POSSIBLE, _earned(chance), why
-
-
-def _earned(chance: float) -> float:
-    """Return how often answers with such a chance are right; a chance below 0.6 is as it says."""
-    if chance >= ALMOST_SURE_FROM:
-        return ALMOST_SURE
-    return max(chance, OFTEN) if chance >= OFTEN_FROM else chance
-
-
-def limits(log: Log) -> list[str]:
-    """List the flaws of a log that make every suspect uncertain."""
-    flaws = ["only one service speaks"] if len(speakers_of(log.tally)) < 2 else []
-    if log.tally.records < FEW:
-        flaws.append("the log has few lines")
-    read = [file for file in log.files if file.records]
-    clocks = {(file.layout.zoned, *file.layout.periods[:1]) for file in read}
-    if len(clocks) > 1 or any(file.untimed > MOST_UNTIMED * file.records for file in read):
-        flaws.append("some of its times have no date or no zone")
-    return flaws
 
 
 def _evidence(log: Log, findings: Findings, chain: Sequence[str]) -> list[EvidenceLine]:

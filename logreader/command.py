@@ -41,10 +41,12 @@ def triage_command(
     """
     from logtriage.policies.policy import EndpointError
 
-    from .answer import UNSURE, answer_of, findings_of
+    from .answer import answer_of
     from .diagnosis import ask
     from .log import read_log
     from .log_episode import LogEpisode
+    from .sureness import UNSURE
+    from .suspects import findings_of
 
     asked, failure = None, ""
     try:
@@ -54,7 +56,7 @@ def triage_command(
         call_graph = None if graph is None else load_call_graph(graph)
         names = [name.strip() for name in services.split(",") if name.strip()]
         log = read_log(logs, (*(call_graph.names if call_graph else ()), *names))
-        findings = findings_of(log, call_graph)
+        findings = findings_of(log.tally, call_graph)
         answer = answer_of(log, call_graph, findings)
     except OSError as error:
         raise fail(ValueError(f"cannot read {error.filename}: {error.strerror}"), 1) from None

@@ -14,10 +14,10 @@ from logtriage.play.observation import Observation
 from logtriage.play.observed import LineCount
 from logtriage.world.call_graph import MOST_OBSERVED, UNKNOWN_KIND, CallGraph, Service, leads
 
-from .answer import Findings, findings_of
 from .levels import LEVEL_NAMES, LEVELS, WARN
 from .lines import defused
 from .log import Log
+from .suspects import Findings, findings_of
 from .tally import OTHERS, speakers_of
 
 MAX_STEPS = 12
@@ -46,7 +46,7 @@ class LogEpisode(BaseEpisode):
                 f"none of the {log.tally.records} lines names a service of the call graph "
                 f"({', '.join(graph.names)}); give the one that they come from"
             )
-        self._tally, self._findings = log.tally, findings or findings_of(log, graph)
+        self._tally, self._findings = log.tally, findings or findings_of(log.tally, graph)
         notice = ""
         if graph is None:
             graph = inferred_graph(self._findings)

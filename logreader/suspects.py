@@ -9,13 +9,15 @@ stays with a service makes it suspect: a random walk along complaints, as in Pag
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import exp, log, log2
+from math import log2
 
-from .causes import CUT_OFF, UNRESOLVED, Cause, cause_of, tells_own_cause
+from logtriage.world.call_graph import CallGraph
+
+from .causes import UNRESOLVED, Cause, cause_of, tells_own_cause
 from .levels import FAILED, FATAL, WARN
 from .names import PLATFORM, RESOLVER, Namer, targets
 from .tally import OTHERS, UNNAMED, Tally, speakers_of
-from .window import Window, gain, weight
+from .window import Window, find_window, gain, weight
 from .words import WORDS, any_of
 
 CAUSES, SYMPTOMS, COMPLAINTS, CHANGES = (
@@ -32,13 +34,8 @@ MOST_TARGETS = 50  # services known only because others name them
 ROUNDS = 30
 STAYS = 0.1  # share of its mass that a service always keeps: one that complains is in trouble
 SILENT_GUILT = 0.25  # of a symptom that names nobody, the share that flows to callees in trouble
-# Weights of the log-odds that the first suspect is right. They were fitted to logs that the
-# simulator made of incidents of `train`; results/own-logs.md tells how they fare on others.
-OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
-MOST_GAIN = 80.0  # gain beyond which a window is no clearer
-TIE = 0.9  # share of the first suspect's share from which another ties with it
-NEAR = 0.45  # if the next suspect has more than this of the first's share, neither is sure
 MOST_HOPS = 6
+FEW = 60  # records of a log that is short: no suspect in it is likely
 
 
 @dataclass(frozen=True)
@@ -346,73 +343,37 @@ def accusers(service: str, evidence: Evidence) -> list[ServiceEvidence]:
     return [accuser for accuser in evidence.values() if accuser.names.get(service, 0.0) > 0.0]
 
 
-def confidence(suspects: Sequence[Suspect], evidence: Evidence, gain: float) -> float:
-    """Return the probability that the first suspect is the root; `gain` is that of the window."""
-    if not suspects:
-        return 0.0
-    first = suspects[0]
-    cause = evidence[first.service].cause
-    blamed = bool(accusers(first.service, evidence))
-    behind = suspects[1].share / first.share if len(suspects) > 1 else 0.0
-    clear = log(min(gain, MOST_GAIN) / 10.0)
-    odds = OWN_CAUSE * cause + BLAMED * blamed + NEXT * behind + GAIN * clear
-    return min(1.0 / (1.0 + exp(-odds)), 1.0 / tied(suspects))
+@dataclass(frozen=True)
+class Findings:
+    """What was found in a log, before it is put into words."""
+
+    window: Window | None  # None if no stretch is unlike the rest
+    evidence: Mapping[str, ServiceEvidence]  # by service
+    suspects: Sequence[Suspect]  # the most suspect first
 
 
-def tied(suspects: Sequence[Suspect]) -> int:
-    """Return how many suspects nothing tells from the first, itself among them."""
-    return sum(suspect.share >= TIE * suspects[0].share for suspect in suspects)
+def findings_of(tally: Tally, graph: CallGraph | None = None) -> Findings:
+    """Find the window of a log, the evidence in it and the suspects, by the call graph if given."""
+    window = find_window(tally)
+    if tally.merge_replicas(*(window[:2] if window else (0, 0))):
+        window = find_window(tally)
+    if window and tally.records < FEW and _told_before(tally, window):
+        window = None
+    evidence = weigh(tally, window, graph.names if graph else ())
+    calls: Calls = {}
+    if graph:
+        calls = {service.name: service.downstream for service in graph.services}
+    else:  # who only suffers may call whoever died; without a calm stretch, whoever tells a cause
+        telling = [
+            name for name, own in evidence.items() if own.died or (window is None and own.cause)
+        ]
+        calls = {name: [other for other in telling if other != name] for name in evidence}
+    return Findings(window, evidence, rank(evidence, calls))
 
 
-def confidence_without_before(suspects: Sequence[Suspect], evidence: Evidence) -> float:
-    """Return the probability that the first suspect is the root where no calm stretch shows what is
-    usual: by what it says of itself, and by who complains of it.
+def _told_before(tally: Tally, window: Window) -> bool:
+    """Whether an error before a window tells what has happened to its service, so that there, in a
+    log of few lines, not all is well.
     """
-    first = evidence[suspects[0].service]
-    told = [(trouble.happened, trouble.names) for trouble in first.troubles if trouble.happened]
-    complains = not all(cause.own for cause, _ in told)  # and may have ended for that
-    own = any(cause.own and not names and not (cause.vague and complains) for cause, names in told)
-    blamed = [accuser for accuser in accusers(first.name, evidence) if accuser.name != first.name]
-    chance = (0.7 if blamed else 0.6) if own else 0.55 if blamed else 0.3
-    return min(chance, 1.0 / tied(suspects))
-
-
-def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> str:
-    """Return who may be cut off from the first suspect; empty if nobody may: a client that alone
-    speaks and says that it can reach nobody, or several that cannot reach what has no name.
-    """
-    apart = [name for name, own in evidence.items() if any(map(_unreachable, own.troubles))]
-    if len(apart) > 1:
-        return " and ".join(apart)
-    speakers, first = speakers_of(tally), suspects[0].service
-    if len(speakers) > 1 or first in speakers:
-        return ""
-    (client,) = speakers
-    names = evidence[client].names
-    happened = {trouble.happened.name for trouble in evidence[client].troubles if trouble.happened}
-    lost = bool(happened & set(CUT_OFF[:1])) or (len(names) > 1 and bool(happened & set(CUT_OFF)))
-    return client if lost else ""
-
-
-def _unreachable(trouble: Trouble) -> bool:
-    """Whether a line of trouble tells that the network has no way to what has no name."""
-    return bool(trouble.happened and trouble.happened.name == CUT_OFF[0] and not trouble.names)
-
-
-def doubts(suspects: Sequence[Suspect], evidence: Evidence) -> list[str]:
-    """List what in the evidence casts doubt on the first suspect."""
-    first, reasons = evidence[suspects[0].service], []
-    own = [accuser for accuser in accusers(first.name, evidence) if accuser.own_share > 0.5]
-    if not (first.troubles or first.silent):
-        reasons.append("it has no unusual line of its own")
-    elif all(trouble.symptom for trouble in first.troubles) and not first.silent:
-        reasons.append("its lines tell only what others do to it")
-    elif {trouble.level for trouble in first.troubles} <= {WARN} and not (
-        first.cause or first.silent
-    ):
-        reasons.append("it has only warnings")
-    elif own and not first.cause:
-        reasons.append(f"{own[0].name}, which complains of it, has trouble of its own")
-    if len(suspects) > 1 and suspects[1].share > NEAR * suspects[0].share:
-        reasons.append(f"{suspects[1].service} is in trouble, too")
-    return reasons
+    shapes = [tally.shapes[number] for second, number, _ in tally.rows() if second < window.start]
+    return any(shape.level > WARN and tells_own_cause(shape.example) for shape in shapes)

@@ -4,7 +4,7 @@ minutes). It prints the tables of results/own-logs.md, and writes results/own-lo
     PYTHONPATH=.:tests/reader:tests/reader/corpus python -m calibration
 
 With the word `train` it prints only how often answers are right on that split, which is what the
-constants of `logreader.answer` say.
+constants of `logreader.sureness` say.
 """
 
 import json
@@ -19,9 +19,10 @@ from typing import Any
 
 from corpus import FORMATS, Entry, Files, formatted
 
-from logreader.answer import LIKELY, Answer, answer_of
+from logreader.answer import Answer, answer_of
 from logreader.levels import WARN
 from logreader.log import read_named, read_text
+from logreader.sureness import LIKELY
 from logreader.tally import Tally
 from logtriage.play.episode import Episode
 from logtriage.world.tasks import TASKS

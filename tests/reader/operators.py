@@ -11,8 +11,9 @@ from pathlib import Path
 
 import yaml
 
-from logreader.answer import LIKELY, Answer, answer_of
+from logreader.answer import Answer, answer_of
 from logreader.log import read_log
+from logreader.sureness import LIKELY
 
 FOLDER = Path(__file__).parent / "corpus" / "operators"
 SETS = ("first", "second", "third", "last")

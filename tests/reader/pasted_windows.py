@@ -17,9 +17,10 @@ from random import Random
 
 from corpus import FORMATS, ROOT, SHOP, Entry, drawn, formatted, table
 
-from logreader.answer import LIKELY, Answer, answer_of
+from logreader.answer import Answer, answer_of
 from logreader.causes import CAUSES
 from logreader.log import read_named
+from logreader.sureness import LIKELY
 
 EACH = 8  # windows of a kind and format
 ONSET = 45  # the minute before which all is well

@@ -11,19 +11,10 @@ import pytest
 from calibration import FILE, rows_of, varied
 from shop_log import COMPLAINTS, CORRUPT, ONSET, OURS, ROWS, USUAL, calm, trouble, written
 
-from logreader.answer import (
-    LIKELY,
-    LIKELY_FROM,
-    POSSIBLE,
-    POSSIBLE_FROM,
-    UNSURE,
-    Answer,
-    answer_of,
-    findings_of,
-    limits,
-)
+from logreader.answer import Answer, answer_of
 from logreader.log import read_log, read_named
-from logreader.suspects import MOST_HOPS, Suspect, doubts
+from logreader.sureness import LIKELY, LIKELY_FROM, POSSIBLE, POSSIBLE_FROM, UNSURE, doubts, limits
+from logreader.suspects import MOST_HOPS, Suspect, findings_of
 from logtriage.world.tasks import TASKS
 
 
@@ -82,7 +73,7 @@ TWO = "\n".join(map(json.dumps, ALIKE))
 def answered(body):
     """The answer to a log, and what speaks against its first suspect."""
     log = read(body)
-    findings = findings_of(log)
+    findings = findings_of(log.tally)
     against = [*limits(log), *doubts(findings.suspects, findings.evidence)]
     return answer_of(log, findings=findings), against
 

@@ -7,9 +7,10 @@ from functools import cache
 import pytest
 from corpus import CLIENTS, FORMATS, ROOT, SCENARIOS, in_format, of_client, of_scenario
 
-from logreader.answer import LIKELY, answer_of
+from logreader.answer import answer_of
 from logreader.log import read_named
 from logreader.names import REPLICA
+from logreader.sureness import LIKELY
 
 ONSET = ":48:1"  # minute and seconds, which are the same in all zones
 

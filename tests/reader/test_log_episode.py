@@ -5,7 +5,6 @@ import json
 import pytest
 from shop_log import ROWS, calm, log_of, trouble
 
-from logreader.answer import findings_of
 from logreader.log import read_text
 from logreader.log_episode import (
     ANSWER_LINES,
@@ -16,6 +15,7 @@ from logreader.log_episode import (
     LogEpisode,
     inferred_graph,
 )
+from logreader.suspects import findings_of
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
 from logtriage.play.observation import render
@@ -118,7 +118,7 @@ def test_calls_are_inferred_without_circles():
     rows += trouble("web", "no answer of cart", start=3000) + trouble(
         "cart", "web failed", start=3000
     )
-    graph = inferred_graph(findings_of(log_of(rows, ("web", "cart"))))
+    graph = inferred_graph(findings_of(log_of(rows, ("web", "cart")).tally))
     assert graph.call_graph_text == "web > cart" and graph.entry_services
 
 

@@ -9,9 +9,10 @@ import pytest
 from corpus import table
 from shop_log import read_in_parts
 
-from logreader.answer import LIKELY, POSSIBLE, UNSURE, answer_of
+from logreader.answer import answer_of
 from logreader.causes import CAUSES
 from logreader.log import read_named, read_text
+from logreader.sureness import LIKELY, POSSIBLE, UNSURE
 from logreader.suspects import may_be_named
 from logreader.tally import speakers_of
 

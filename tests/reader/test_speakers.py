@@ -5,9 +5,10 @@ for one that it calls, and whatever parts the lines of one program for services.
 import pytest
 from shop_log import calm, trouble, written
 
-from logreader.answer import LIKELY, answer_of
+from logreader.answer import answer_of
 from logreader.log import read_named
 from logreader.speakers import score_of
+from logreader.sureness import LIKELY
 
 SHOP = ("gateway", "orders", "payments", "users", "db")
 # The root, its line, and lines of others.

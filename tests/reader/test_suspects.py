@@ -3,15 +3,8 @@
 import pytest
 
 from logreader.levels import ERROR, WARN
-from logreader.suspects import (
-    MOST_HOPS,
-    ServiceEvidence,
-    Trouble,
-    chain_to,
-    confidence,
-    doubts,
-    rank,
-)
+from logreader.sureness import confidence, doubts
+from logreader.suspects import MOST_HOPS, ServiceEvidence, Trouble, chain_to, rank
 
 
 def service(name, gain=0.0, blamed="", text="it failed", level=ERROR, silent=False):

@@ -1,0 +1,206 @@
+"""How sure it is that the first suspect is the root: a probability, and what speaks against it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from math import exp, log
+
+from logtriage.play.actions import visible
+
+from .causes import CUT_OFF
+from .levels import FATAL, WARN
+from .log import Log
+from .suspects import FEW, Evidence, Findings, Suspect, Trouble, accusers, changes
+from .tally import UNNAMED, Tally, speakers_of
+
+LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"
+LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5  # the probabilities from which an answer is called so
+# How often answers on `train` are right that have a chance of 0.6, whatever speaks against them, or
+# of 0.9, if nothing does: `python -m calibration train` prints it.
+OFTEN_FROM, OFTEN = 0.6, 0.74
+ALMOST_SURE_FROM, ALMOST_SURE = 0.9, 0.98
+NO_TROUBLE = "no line tells of trouble"
+LITTLE_TROUBLE = "few lines tell of trouble; if there was any, give it more of the log"
+NO_BEFORE = "no stretch of the log is unlike the rest of it; give it more of the time before"
+MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its clock is in doubt
+MANY = 200  # records from which an error is nothing special
+LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
+RECOVERED = 6  # lines after the last error from which a service works again
+# Weights of the log-odds that the first suspect is right. They were fitted to logs that the
+# simulator made of incidents of `train`; results/own-logs.md tells how they fare on others.
+OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
+MOST_GAIN = 80.0  # gain beyond which a window is no clearer
+TIE = 0.9  # share of the first suspect's share from which another ties with it
+NEAR = 0.45  # if the next suspect has more than this of the first's share, neither is sure
+
+
+def sureness_of(log: Log, findings: Findings) -> tuple[str, float, str]:
+    """Return how sure the answer is, in words and as a probability, and why."""
+    if not log.tally.records:
+        return UNSURE, 0.0, "no line could be read"
+    if not findings.suspects:
+        unnamed = findings.evidence.get(UNNAMED)
+        why = "the log does not say who speaks" if unnamed and unnamed.troubles else NO_TROUBLE
+        return UNSURE, 0.0, why
+    first = findings.suspects[0]
+    shown = findings.evidence[first.service]
+    complaining = accusers(first.service, findings.evidence)
+    if client := cut_off(findings.suspects, findings.evidence, log.tally):
+        client = "the client" if client == UNNAMED else client
+        why = f"the network between {client} and {first.service}, or either end"
+        return UNSURE, 0.0, why
+    if findings.window is None:
+        chance = confidence_without_before(findings.suspects, findings.evidence)
+        if _mostly_calm(log, findings):
+            return UNSURE, 0.0, LITTLE_TROUBLE
+        if chance < POSSIBLE_FROM:
+            return UNSURE, 0.0, NO_BEFORE
+        before = "trouble from the first line on" if _at_once(log) else "few calm lines come before"
+        return POSSIBLE, chance, f"{before}, so nothing shows what is usual"
+    chance = confidence(findings.suspects, findings.evidence, findings.window.gain)
+    if chance < POSSIBLE_FROM:
+        near = " or ".join(suspect.service for suspect in findings.suspects[:2])
+        return UNSURE, chance, f"too little tells that it began at {near}"
+    why = f"{first.share:.0%} of what is wrong comes down to it"
+    if shown.silent:
+        why += ", and it fell silent"
+    against = [*limits(log), *doubts(findings.suspects, findings.evidence)]
+    proven = all(file.layout.proven for file in log.files if file.records)
+    if not (proven or log.tally.known or complaining):
+        against.append("its names may be no services")
+    told = shown.cause or any(trouble.happened for trouble in shown.troubles)
+    if not (complaining or told):
+        against.append("nobody complains of it, and no line tells a cause")
+    against += [
+        f"{service} changed shortly before: {visible(line, 60)}"
+        for service, line in changes(log.tally, findings.window).items()
+        if service != first.service
+    ]
+    if against:
+        return POSSIBLE, min(_earned(chance), OFTEN), f"{why}, but {against[0]}"
+    return LIKELY if chance >= LIKELY_FROM else POSSIBLE, _earned(chance), why
+
+
+def confidence(suspects: Sequence[Suspect], evidence: Evidence, gain: float) -> float:
+    """Return the probability that the first suspect is the root; `gain` is that of the window."""
+    if not suspects:
+        return 0.0
+    first = suspects[0]
+    cause = evidence[first.service].cause
+    blamed = bool(accusers(first.service, evidence))
+    behind = suspects[1].share / first.share if len(suspects) > 1 else 0.0
+    clear = log(min(gain, MOST_GAIN) / 10.0)
+    odds = OWN_CAUSE * cause + BLAMED * blamed + NEXT * behind + GAIN * clear
+    return min(1.0 / (1.0 + exp(-odds)), 1.0 / tied(suspects))
+
+
+def confidence_without_before(suspects: Sequence[Suspect], evidence: Evidence) -> float:
+    """Return the probability that the first suspect is the root where no calm stretch shows what is
+    usual: by what it says of itself, and by who complains of it.
+    """
+    first = evidence[suspects[0].service]
+    told = [(trouble.happened, trouble.names) for trouble in first.troubles if trouble.happened]
+    complains = not all(cause.own for cause, _ in told)  # and may have ended for that
+    own = any(cause.own and not names and not (cause.vague and complains) for cause, names in told)
+    blamed = [accuser for accuser in accusers(first.name, evidence) if accuser.name != first.name]
+    chance = (0.7 if blamed else 0.6) if own else 0.55 if blamed else 0.3
+    return min(chance, 1.0 / tied(suspects))
+
+
+def tied(suspects: Sequence[Suspect]) -> int:
+    """Return how many suspects nothing tells from the first, itself among them."""
+    return sum(suspect.share >= TIE * suspects[0].share for suspect in suspects)
+
+
+def _earned(chance: float) -> float:
+    """Return how often answers with such a chance are right; a chance below 0.6 is as it says."""
+    if chance >= ALMOST_SURE_FROM:
+        return ALMOST_SURE
+    return max(chance, OFTEN) if chance >= OFTEN_FROM else chance
+
+
+def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> str:
+    """Return who may be cut off from the first suspect; empty if nobody may: a client that alone
+    speaks and says that it can reach nobody, or several that cannot reach what has no name.
+    """
+    apart = [name for name, own in evidence.items() if any(map(_unreachable, own.troubles))]
+    if len(apart) > 1:
+        return " and ".join(apart)
+    speakers, first = speakers_of(tally), suspects[0].service
+    if len(speakers) > 1 or first in speakers:
+        return ""
+    (client,) = speakers
+    names = evidence[client].names
+    happened = {trouble.happened.name for trouble in evidence[client].troubles if trouble.happened}
+    lost = bool(happened & set(CUT_OFF[:1])) or (len(names) > 1 and bool(happened & set(CUT_OFF)))
+    return client if lost else ""
+
+
+def _unreachable(trouble: Trouble) -> bool:
+    """Whether a line of trouble tells that the network has no way to what has no name."""
+    return bool(trouble.happened and trouble.happened.name == CUT_OFF[0] and not trouble.names)
+
+
+def doubts(suspects: Sequence[Suspect], evidence: Evidence) -> list[str]:
+    """List what in the evidence casts doubt on the first suspect."""
+    first, reasons = evidence[suspects[0].service], []
+    own = [accuser for accuser in accusers(first.name, evidence) if accuser.own_share > 0.5]
+    if not (first.troubles or first.silent):
+        reasons.append("it has no unusual line of its own")
+    elif all(trouble.symptom for trouble in first.troubles) and not first.silent:
+        reasons.append("its lines tell only what others do to it")
+    elif {trouble.level for trouble in first.troubles} <= {WARN} and not (
+        first.cause or first.silent
+    ):
+        reasons.append("it has only warnings")
+    elif own and not first.cause:
+        reasons.append(f"{own[0].name}, which complains of it, has trouble of its own")
+    if len(suspects) > 1 and suspects[1].share > NEAR * suspects[0].share:
+        reasons.append(f"{suspects[1].service} is in trouble, too")
+    return reasons
+
+
+def limits(log: Log) -> list[str]:
+    """List the flaws of a log that make every suspect uncertain."""
+    flaws = ["only one service speaks"] if len(speakers_of(log.tally)) < 2 else []
+    if log.tally.records < FEW:
+        flaws.append("the log has few lines")
+    read = [file for file in log.files if file.records]
+    clocks = {(file.layout.zoned, *file.layout.periods[:1]) for file in read}
+    if len(clocks) > 1 or any(file.untimed > MOST_UNTIMED * file.records for file in read):
+        flaws.append("some of its times have no date or no zone")
+    return flaws
+
+
+def _mostly_calm(log: Log, findings: Findings) -> bool:
+    """Whether little in a log is trouble, and in it nothing dies that does not work again. In a
+    short log, an error by which the first suspect tells what has happened to itself is enough.
+    """
+    if _recovered(log.tally, findings.suspects[0].service):
+        return True
+    shapes, lines = log.tally.shapes, Counter[int]()
+    for _, shape, count in log.tally.rows():
+        lines[shapes[shape].level] += count
+    trouble = sum(count for level, count in lines.items() if level >= WARN)
+    if lines[FATAL] or trouble >= LEAST_TROUBLE * log.tally.records:
+        return False
+    troubles = findings.evidence[findings.suspects[0].service].troubles
+    own = any(trouble.cause and trouble.level > WARN for trouble in troubles)
+    return not own or log.tally.records >= MANY
+
+
+def _recovered(tally: Tally, service: str) -> bool:
+    """Whether a service prints calm lines after the last error, as one does that was started before
+    what it needs and then again.
+    """
+    rows = [(second, tally.shapes[number], count) for second, number, count in tally.rows()]
+    last = max((second for second, shape, _ in rows if shape.level > WARN), default=-1)
+    later = [(shape, count) for second, shape, count in rows if second > last]
+    own = [count for shape, count in later if tally.services[shape.service] == service]
+    return sum(own) >= RECOVERED
+
+
+def _at_once(log: Log) -> bool:
+    """Whether no line comes before the first one of trouble."""
+    rows = [(second, log.tally.shapes[number]) for second, number, _ in log.tally.rows()]
+    troubled = [second for second, shape in rows if shape.level >= WARN]
+    return min(troubled, default=0) <= min(second for second, _ in rows)
