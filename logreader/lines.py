@@ -24,7 +24,8 @@ MOST_LINES = 20_000  # lines handed on at once
 # looks like a heading or a command ends the lines of the one before.
 HEADING = re.compile(
     rb"^==> (.{1,200}?)(?: \[\w+\])? <==\r?$"
-    rb"|^.{0,60}?(?:\b(?:kubectl|k|oc)(?: -\S+ \S+)*|\b(?:docker|podman)) logs"
+    rb"|^(?:.{0,60}[$#>] |[#=>-]{2,}.{0,40}[ (])?(?:sudo )?"
+    rb"(?:(?:kubectl|k|oc)(?: -\S+ \S+)*|docker|podman) logs"
     rb"(?: +-[\w-]+(?:=\S+| +(?!-)\S+)?)*? +(?:[a-z]+/)?([a-z0-9][\w.-]{1,200})(?=[ \r)]|$).*$",
     re.MULTILINE,
 )
