@@ -24,8 +24,8 @@ SOURCE_FILE, PUBLIC = re.compile(WORDS["hosts"]["files"]), re.compile(WORDS["hos
 NOBODY = word_of(WORDS["hosts"]["words"])
 PLATFORM = re.compile(f"^(?:{WORDS['platform']['names']})$")
 RESOLVER = re.compile(f"^(?:{WORDS['platform']['resolvers']})$")
-SUBJECTS = [*map(re.compile, WORDS["platform"]["subjects"])]
 TOLD = [*map(re.compile, WORDS["platform"]["told"])]
+SUBJECTS = [*TOLD, *map(re.compile, WORDS["platform"]["subjects"])]
 
 
 @lru_cache(MOST_SPELLED)

@@ -129,8 +129,6 @@ def _as_head(lines: Sequence[Headed], pattern: re.Pattern[bytes]) -> Place | Non
         return None
     if pattern is HEADS[-1] and all(map(DOTTED.match, names)):
         return None
-    if all(map(PLATFORM.match, names)) and len(lines) > 1:
-        return None
     ahead = sum(match.end(1) <= line.begin for line, match in matches.items())
     first = pattern is HEADS[0] or 2 * ahead > len(matches)
     return Place(pattern, float(len(names)), first, pattern is not HEADS[-1])

@@ -64,8 +64,7 @@ def sureness_of(log: Log, findings: Findings) -> tuple[str, float, str]:
     if shown.silent:
         why += ", and it fell silent"
     against = [*limits(log), *doubts(findings.suspects, findings.evidence)]
-    proven = all(file.layout.proven for file in log.files if file.records)
-    if not (proven or log.tally.known or complaining):
+    if not (proven(log) or log.tally.known or complaining):
         against.append("its names may be no services")
     told = shown.cause or any(trouble.happened for trouble in shown.troubles)
     if not (complaining or told):
@@ -159,6 +158,11 @@ def doubts(suspects: Sequence[Suspect], evidence: Evidence) -> list[str]:
     return reasons
 
 
+def proven(log: Log) -> bool:
+    """Whether those who speak are surely services."""
+    return all(file.layout.proven for file in log.files if file.records)
+
+
 def limits(log: Log) -> list[str]:
     """List the flaws of a log that make every suspect uncertain."""
     flaws = ["only one service speaks"] if len(speakers_of(log.tally)) < 2 else []
@@ -174,12 +178,15 @@ def limits(log: Log) -> list[str]:
 def _mostly_calm(log: Log, findings: Findings) -> bool:
     """Whether little in a log is trouble, and in it nothing dies that does not work again. In a
     short log, an error by which the first suspect tells what has happened to itself is enough.
+    Where nothing is worse than a warning, two must complain of the first suspect.
     """
-    if _recovered(log.tally, findings.suspects[0].service):
+    if _recovered(log, findings.suspects[0].service):
         return True
     shapes, lines = log.tally.shapes, Counter[int]()
     for _, shape, count in log.tally.rows():
         lines[shapes[shape].level] += count
+    if not any(count for level, count in lines.items() if level > WARN):
+        return len(accusers(findings.suspects[0].service, findings.evidence)) < 2
     trouble = sum(count for level, count in lines.items() if level >= WARN)
     if lines[FATAL] or trouble >= LEAST_TROUBLE * log.tally.records:
         return False
@@ -188,14 +195,15 @@ def _mostly_calm(log: Log, findings: Findings) -> bool:
     return not own or log.tally.records >= MANY
 
 
-def _recovered(tally: Tally, service: str) -> bool:
+def _recovered(log: Log, service: str) -> bool:
     """Whether a service prints calm lines after the last error, as one does that was started before
-    what it needs and then again.
+    what it needs and then again. Names that may be no services are of parts of one.
     """
+    tally, services = log.tally, proven(log)
     rows = [(second, tally.shapes[number], count) for second, number, count in tally.rows()]
     last = max((second for second, shape, _ in rows if shape.level > WARN), default=-1)
     later = [(shape, count) for second, shape, count in rows if second > last]
-    own = [count for shape, count in later if tally.services[shape.service] == service]
+    own = [n for shape, n in later if not services or tally.services[shape.service] == service]
     return sum(own) >= RECOVERED
 
 
