@@ -24,7 +24,7 @@ MOST_LINES = 20_000  # lines handed on at once
 # looks like a heading or a command ends the lines of the one before.
 HEADING = re.compile(
     rb"^==> (.{1,200}?)(?: \[\w+\])? <==\r?$"
-    rb"|^(?:.{0,60}[$#>] |[#=>-]{2,}.{0,40}[ (])?(?:sudo )?"
+    rb"|^(?:.{0,60}[$#>] |[#=>-]{2,}.{0,40}[ (]|[ \t]+)?(?:sudo )?"
     rb"(?:(?:kubectl|k|oc)(?: -\S+ \S+)*|docker|podman) logs"
     rb"(?: +-[\w-]+(?:=\S+| +(?!-)\S+)?)*? +(?:[a-z]+/)?([a-z0-9][\w.-]{1,200})(?=[ \r)]|$).*$",
     re.MULTILINE,

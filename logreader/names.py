@@ -25,6 +25,8 @@ NOBODY = word_of(WORDS["hosts"]["words"])
 PLATFORM = re.compile(f"^(?:{WORDS['platform']['names']})$")
 RESOLVER = re.compile(f"^(?:{WORDS['platform']['resolvers']})$")
 TOLD = [*map(re.compile, WORDS["platform"]["told"])]
+PROGRAMS = {each["name"]: re.compile(each["pattern"]) for each in WORDS["programs"]}
+LIBRARIES = WORDS["libraries"]  # what they speak of, by their names
 SUBJECTS = [*TOLD, *map(re.compile, WORDS["platform"]["subjects"])]
 
 
@@ -95,7 +97,7 @@ def targets(text: str, known: Collection[str] = ()) -> list[str]:
         first = re.split(r"[._]", host)[0]
         if first in known or ".svc" in host or host.count(".") > 2:
             host = first  # a name within a cluster
-        hosts.append(service_name(host))
+        hosts.append(LIBRARIES.get(host) or service_name(host))
     return list(dict.fromkeys(host for host in hosts if not PUBLIC.search(host)))
 
 
@@ -103,3 +105,8 @@ def subject(text: str, patterns: Sequence[re.Pattern[str]] = SUBJECTS) -> str:
     """Return the process, container or pod that a line of the platform is about; empty if none."""
     match = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
     return REPLICA.sub("", service_name(next(filter(None, match.groups())))) if match else ""
+
+
+def program(text: str) -> str:
+    """Return the program whose own lines look like this one; empty if none is known."""
+    return next((name for name, form in PROGRAMS.items() if form.search(text)), "")

@@ -34,6 +34,7 @@ THREAD, CLASS, HOST, SERVICE_WORD = (
 )
 DOTTED = re.compile(r"^\w++(?:\.\w++){2,}$")  # a class with its package
 HEADS = [re.compile(head.encode()) for head in WORDS["speakers"]["heads"]]
+COMPOSE = re.compile(WORDS["speakers"]["compose"].encode())
 # What a field's name tells: that the field names services and nothing else, or never does.
 TELLING, UNKNOWN = 2.0, 1.0
 PRIORS = {"speaker": TELLING, "unlikely": 0.0, "other": -9.0}
@@ -111,16 +112,21 @@ def place_of(
     lines: Sequence[Headed], timed: Sequence[Headed], known: Collection[str], least: float = 0.0
 ) -> Place | None:
     """Return where lines name their speaker: a head that most have (or most of those with a time)
-    and that tells several names, or the best place in lines with a time, or a head with one name.
+    and that tells several names, or the head of one container, or the best place in lines with a
+    time, or any head with one name.
     """
     found = [_as_head(lines, head) or _as_head(timed, head) for head in HEADS]
     heads = [place for place in found if place]
-    several = (place for place in heads if place.prior > 1.0)
-    return next(several, None) or best_place(timed, known, least) or next(iter(heads), None)
+    several = next((place for place in heads if place.prior > 1.0), None)
+    sure = several or _as_head(lines, HEADS[0])
+    return sure or best_place(timed, known, least) or next(iter(heads), None)
 
 
 def _as_head(lines: Sequence[Headed], pattern: re.Pattern[bytes]) -> Place | None:
-    """Return a head as a place if nearly all lines have it; its prior is the number of names."""
+    """Return a head as a place if nearly all lines have it, but for lines of compose; its prior is
+    the number of names.
+    """
+    lines = [line for line in lines if not COMPOSE.match(line.text)]
     matches = {line: match for line in lines if (match := pattern.match(line.text))}
     names = {service_name(match[1]) for match in matches.values()}
     wrong = [name for name in names if name.lower() in LEVELS or no_name(name)]

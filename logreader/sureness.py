@@ -48,6 +48,8 @@ def sureness_of(log: Log, findings: Findings) -> tuple[str, float, str]:
         client = "the client" if client == UNNAMED else client
         why = f"the network between {client} and {first.service}, or either end"
         return UNSURE, 0.0, why
+    if _only_warned(log.tally) and len(complaining) < 2:
+        return UNSURE, 0.0, LITTLE_TROUBLE
     if findings.window is None:
         chance = confidence_without_before(findings.suspects, findings.evidence)
         if _mostly_calm(log, findings):
@@ -178,21 +180,24 @@ def limits(log: Log) -> list[str]:
 def _mostly_calm(log: Log, findings: Findings) -> bool:
     """Whether little in a log is trouble, and in it nothing dies that does not work again. In a
     short log, an error by which the first suspect tells what has happened to itself is enough.
-    Where nothing is worse than a warning, two must complain of the first suspect.
     """
     if _recovered(log, findings.suspects[0].service):
         return True
     shapes, lines = log.tally.shapes, Counter[int]()
     for _, shape, count in log.tally.rows():
         lines[shapes[shape].level] += count
-    if not any(count for level, count in lines.items() if level > WARN):
-        return len(accusers(findings.suspects[0].service, findings.evidence)) < 2
     trouble = sum(count for level, count in lines.items() if level >= WARN)
     if lines[FATAL] or trouble >= LEAST_TROUBLE * log.tally.records:
         return False
     troubles = findings.evidence[findings.suspects[0].service].troubles
     own = any(trouble.cause and trouble.level > WARN for trouble in troubles)
     return not own or log.tally.records >= MANY
+
+
+def _only_warned(tally: Tally) -> bool:
+    """Whether nothing is worse than a warning in a log of few lines."""
+    levels = {tally.shapes[number].level for _, number, _ in tally.rows()}
+    return tally.records < MANY and max(levels) <= WARN
 
 
 def _recovered(log: Log, service: str) -> bool:

@@ -287,23 +287,24 @@ def rank(evidence: Evidence, calls: Calls | None = None) -> list[Suspect]:
     """Rank services by their share of what is wrong. `calls` are the callees of each, if known."""
     mass = {name: service.mass for name, service in evidence.items()}
     flows = {name: _flow(service, mass, calls or {}) for name, service in evidence.items()}
-    kept: dict[str, float] = defaultdict(float)
+    stays: dict[str, float] = defaultdict(float)
     moving = dict(mass)
     for _ in range(ROUNDS):
         later: dict[str, float] = defaultdict(float)
         for name, amount in moving.items():
             out = sum(flows[name].values())
             leaving = (1.0 - STAYS) * min(1.0, out)
-            kept[name] += amount * (1.0 - leaving)
+            stays[name] += amount * (1.0 - leaving)
             for other, share in flows[name].items():
                 later[other] += amount * leaving * share / out
         moving = later
+    kept = {name: amount for name, amount in stays.items() if amount > 0.0}
     named = {name: amount for name, amount in kept.items() if may_be_named(name)}
     # What runs services is named only where it alone tells what has happened to itself.
     own = {name: kept[name] for name in kept if name != UNNAMED and evidence[name].cause}
     kept = named or own
     total = sum(kept.values())
-    suspects = [Suspect(name, amount / total) for name, amount in kept.items() if amount > 0.0]
+    suspects = [Suspect(name, amount / total) for name, amount in kept.items()]
     return sorted(suspects, key=lambda suspect: (-suspect.share, suspect.service))
 
 
@@ -357,7 +358,7 @@ def findings_of(tally: Tally, graph: CallGraph | None = None) -> Findings:
     window = find_window(tally)
     if tally.merge_replicas(*(window[:2] if window else (0, 0))):
         window = find_window(tally)
-    if window and tally.records < FEW and _told_before(tally, window):
+    if window and tally.records < FEW and _not_well(tally, window):
         window = None
     evidence = weigh(tally, window, graph.names if graph else ())
     calls: Calls = {}
@@ -371,9 +372,15 @@ def findings_of(tally: Tally, graph: CallGraph | None = None) -> Findings:
     return Findings(window, evidence, rank(evidence, calls))
 
 
-def _told_before(tally: Tally, window: Window) -> bool:
-    """Whether an error before a window tells what has happened to its service, so that there, in a
-    log of few lines, not all is well.
+def _not_well(tally: Tally, window: Window) -> bool:
+    """Whether in a log of few lines not all is well outside a window: an error before it tells what
+    has happened to its service, or errors are most of what is usual.
     """
-    shapes = [tally.shapes[number] for second, number, _ in tally.rows() if second < window.start]
-    return any(shape.level > WARN and tells_own_cause(shape.example) for shape in shapes)
+    rows = [(second, tally.shapes[number], lines) for second, number, lines in tally.rows()]
+    before = [shape for second, shape, _ in rows if second < window.start]
+    if any(shape.level > WARN and tells_own_cause(shape.example) for shape in before):
+        return True
+    start, end = window.usual
+    usual = [(shape, lines) for second, shape, lines in rows if start <= second < end]
+    errors = sum(lines for shape, lines in usual if shape.level > WARN)
+    return 2 * errors > sum(lines for _, lines in usual)

@@ -16,7 +16,7 @@ from logtriage.play.actions import visible
 
 from .causes import tells_own_cause
 from .levels import ERROR, FATAL, WARN, level_of, status_of
-from .names import PLATFORM, REPLICA, TOLD, Namer, service_name, shared_prefix, subject
+from .names import PLATFORM, REPLICA, TOLD, Namer, program, service_name, shared_prefix, subject
 
 
 class Record(NamedTuple):
@@ -206,7 +206,8 @@ class Tally:
 
     def settle(self) -> None:
         """Once all is read, give the platform's trouble to whom it is about, and shorten names. A
-        service of whom the platform tells a cause has died, whatever the line's level.
+        service of whom the platform tells a cause has died, whatever the line's level. Where
+        nothing says who speaks, the program does that prints such lines.
         """
         known = [name for name in self.services if not PLATFORM.match(name)]
         namer = Namer(REPLICA.sub("", name) for name in known)
@@ -221,6 +222,8 @@ class Tally:
                 if about:
                     shape.service = self._number(process if process in known else about)
                     shape.level = FATAL if tells_own_cause(shape.example) else shape.level
+                elif speaker == UNNAMED and (name := program(shape.example)):
+                    shape.service = self._number(name)
         self._shorten()
 
     def _shorten(self) -> None:

@@ -13,6 +13,7 @@ from logreader.names import (
     PARTED,
     Namer,
     file_service,
+    program,
     service_name,
     subject,
     targets,
@@ -73,8 +74,14 @@ def test_each_form_finds_the_host_of_its_example(client):
     example = client["example"]
     pattern = client["pattern"].replace("HOST", HOST).replace("PARTED", PARTED)
     name = next(filter(None, re.search(pattern, example).groups()))
-    assert name in ("orders-db", "postgres", "embedder", "blob", "db-1")
-    assert targets(example) == [name]
+    assert name in ("orders-db", "postgres", "embedder", "blob", "db-1", "etcdserver")
+    assert targets(example) == [WORDS["libraries"].get(name, name)]
+
+
+@pytest.mark.parametrize("known", WORDS["programs"], ids=lambda known: known["name"])
+def test_a_program_is_known_by_its_own_lines_and_by_no_others(known):
+    assert program(known["example"]) == known["name"]
+    assert program(f"web: the log has {known['name']}, and says ERROR: failed") == ""
 
 
 NOBODY = """failed at line:42 ~ main.go:12: failed ~ Error at app.js:1200:12
