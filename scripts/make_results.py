@@ -111,7 +111,7 @@ def production() -> None:
 @app.command()
 def smollm2(incidents: int = 100, few: int = 30, new: int = 30) -> None:
     """Publish the adapters of SmolLM2's finished stages, and play each on incidents of each task of
-    `test`, `few` where no grammar holds it or it samples; GRPO's on `new` of the other splits, too.
+    `test`, `few` where no grammar holds it or it samples; what ships also on `new` of the others.
     """
     publish_adapters(RUNS / SMOLLM2)
     play_stages(RUNS / SMOLLM2, incidents, few, new)

@@ -43,8 +43,10 @@ UNPUBLISHED = (
     *("novice/base", "novice/seed-1/model", "novice/more"),
     *("expert/more", "expert/more-grpo/model"),
 )
-LEARNED = "expert/seed-1/model"  # the stage that plays the other splits, too
+LEARNED = "expert/seed-1/model"
 WATCHED = {BEFORE: "expert/base", AFTER: LEARNED}  # by their names on the page
+# What the stages are called that play the splits with something new, too.
+SHIPPED = {"expert/base": "SmolLM2: expert's lessons", LEARNED: "SmolLM2: then GRPO"}
 COMPARED = (  # stages before and after, and how they played
     *(("novice/base", "novice/seed-1/model", way) for way in ("constrained", "sampled")),
     ("expert/base", LEARNED, "constrained"),
@@ -110,15 +112,15 @@ def describe_calls(result: Result) -> dict[str, Any]:
 
 def play_stages(runs: Path, incidents: int, few: int, new: int) -> None:
     """Play every stage on the first incidents of each task of `test`: `incidents` by the grammar,
-    `few` in the other ways. `LEARNED` plays the first `new` of the splits that hold something new,
+    `few` in the other ways. `SHIPPED` play the first `new` of the splits that hold something new,
     too, by the grammar. Goes on where it was stopped.
     """
     players = stage_players(runs)
     held = [player for player in players if player.name.endswith(HELD)]
     others = [player for player in players if player not in held]
-    learned = [player for player in held if player.name == policy_of(LEARNED)]
+    shipped = [player for player in held if player.name in map(policy_of, SHIPPED)]
     plans = [(held, "test", incidents), (others, "test", few)]
-    plans += [(learned, split, new) for split in NEW if split != "test"]
+    plans += [(shipped, split, new) for split in NEW if split != "test"]
     for playing, split, count in plans:
         plan = Plan([*TASKS], split, count)
         with open_table(RESULTS / FILE, playing, plan, TOGETHER) as journal:
@@ -246,23 +248,29 @@ def gains_table() -> str:
 
 def new_splits_table() -> str:
     """Shares of the reference's score on each split, of SmolLM2 and the embedded agent, both taught
-    by an expert, and then by reward.
+    by an expert, and then by reward; and what SmolLM2 gained by that.
     """
+    names = {policy_of(stage): name for stage, name in SHIPPED.items()}
     frame = read(FILE)
-    frame = frame[frame["policy"] == policy_of(LEARNED)].assign(policy="SmolLM2")
+    frame = frame[frame["policy"].isin(names)].replace({"policy": names})
     scores = policy_scores(pd.concat([frame, _beside(frame, "expert")]))
     shares = scores.set_index(["split", "policy"])["share_of_reference"]
-    counts = frame.groupby("split")["index"].nunique()
-    rows = [
-        {"split": f"`{split}`", "what is new": new, "incidents of each task": str(counts[split])}
-        | {name: shares[split, name] for name in ("SmolLM2", *embedded_names("expert").values())}
-        for split, new in NEW.items()
-        if split in counts
-    ]
+    counts, before_after = frame.groupby("split")["index"].nunique(), [*names.values()]
+    rows = []
+    for split, new in NEW.items():
+        cells: dict[str, Any] = {
+            "split": f"`{split}`",
+            "what is new": new,
+            "incidents": str(counts[split]),
+        }
+        cells |= {name: shares[split, name] for name in before_after}
+        cells["gain"] = _mean_gain(_pairs(frame[frame["split"] == split], *before_after))
+        embedded = embedded_names("expert").values()
+        rows.append(cells | {name: shares[split, name] for name in embedded})
     return table(
         rows,
-        f"Shares of `{REFERENCE}`'s mean score on the same incidents, with 95 % intervals. All were"
-        " taught by an expert; one seed of each.",
+        f"Shares of `{REFERENCE}`'s score on the same incidents (of each task), and the gain in"
+        " score, with 95 % intervals. All were taught by an expert; one seed of each.",
     )
 
 
