@@ -8,6 +8,7 @@ Each name occurs often, has many different things to say, and is named in the li
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from .levels import LEVELS
@@ -21,7 +22,7 @@ COLUMN = 2.0  # score of a place that is a column, filled up with blanks
 MOST_WORDS = 10  # words to try from the start of a line, or after its time
 MOST_TEXT = 400  # bytes of a line that are read
 MOST_COMPARED = 300  # lines that are searched for the names of others
-HEADED = 0.9  # share of the lines that have a head, for it to count
+HEADED = 0.8  # share of the lines that have a head, for it to count
 PIPED = 0.6  # the same of a container's head, among which are lines of compose and wrapped ones
 VARIED = 4  # different things that a name with much to say has said
 OFTEN, TWICE = 3, 2  # lines that a name should have; fewer are enough where it is surely a service
@@ -112,14 +113,15 @@ def place_of(
     lines: Sequence[Headed], timed: Sequence[Headed], known: Collection[str], least: float = 0.0
 ) -> Place | None:
     """Return where lines name their speaker: a head that most have (or most of those with a time)
-    and that tells several names, or the head of one container, or the best place in lines with a
+    and that tells several names, or a sure head with one name, or the best place in lines with a
     time, or any head with one name.
     """
     found = [_as_head(lines, head) or _as_head(timed, head) for head in HEADS]
     heads = [place for place in found if place]
-    several = next((place for place in heads if place.prior > 1.0), None)
-    sure = several or _as_head(lines, HEADS[0])
-    return sure or best_place(timed, known, least) or next(iter(heads), None)
+    several = (place for place in heads if place.prior > 1.0)
+    sure = (_as_head(timed if head in HEADS[1:] else lines, head) for head in HEADS[:-1])
+    head = next(chain(several, filter(None, sure)), None)
+    return head or best_place(timed, known, least) or next(iter(heads), None)
 
 
 def _as_head(lines: Sequence[Headed], pattern: re.Pattern[bytes]) -> Place | None:

@@ -202,13 +202,15 @@ def _only_warned(tally: Tally) -> bool:
 
 def _recovered(log: Log, service: str) -> bool:
     """Whether a service prints calm lines after the last error, as one does that was started before
-    what it needs and then again. Names that may be no services are of parts of one.
+    what it needs and then again. Names that may be no services are of parts of one, unless it died.
     """
-    tally, services = log.tally, proven(log)
+    tally = log.tally
     rows = [(second, tally.shapes[number], count) for second, number, count in tally.rows()]
-    last = max((second for second, shape, _ in rows if shape.level > WARN), default=-1)
+    bad = [(second, shape.level) for second, shape, _ in rows if shape.level > WARN]
+    last, died = max(bad, default=(-1, 0))[0], any(level == FATAL for _, level in bad)
+    parts = set() if proven(log) or died else {*tally.services} - {UNNAMED}
     later = [(shape, count) for second, shape, count in rows if second > last]
-    own = [n for shape, n in later if not services or tally.services[shape.service] == service]
+    own = [lines for shape, lines in later if tally.services[shape.service] in {service, *parts}]
     return sum(own) >= RECOVERED
 
 
