@@ -19,14 +19,15 @@ from .words import WORDS
 CHUNK = 1 << 20  # bytes read at once
 MOST_LINE = 1 << 16  # bytes kept of a line; a stack trace on one line has some thousand
 MOST_LINES = 20_000  # lines handed on at once
-# What `tail`, `minikube logs` and the like print before the lines of a file, and a command that
-# prints the log of one container or pod, as it is pasted with its output. In such a paste, what
-# looks like a heading or a command ends the lines of the one before.
+# What `tail`, `minikube logs` and the like print before the lines of a file, a command that prints
+# the log of one container or pod, as it is pasted with its output, and the first line of `systemctl
+# status`. In such a paste, what looks like a heading or a command ends the lines of the one before.
 HEADING = re.compile(
     rb"^==> (.{1,200}?)(?: \[\w+\])? <==\r?$"
     rb"|^(?:.{0,60}[$#>] |[#=>-]{2,}.{0,40}[ (]|[ \t]+)?(?:sudo )?"
     rb"(?:(?:kubectl|k|oc)(?: -\S+ \S+)*|docker|podman) logs"
-    rb"(?: +-[\w-]+(?:=\S+| +(?!-)\S+)?)*? +(?:[a-z]+/)?([a-z0-9][\w.-]{1,200})(?=[ \r)]|$).*$",
+    rb"(?: +-[\w-]+(?:=\S+| +(?!-)\S+)?)*? +(?:[a-z]+/)?([a-z0-9][\w.-]{1,200})(?=[ \r)]|$).*$"
+    rb"|^\W{0,4}([a-z0-9][\w.@-]{1,80}\.(?:service|socket|mount|timer)) - .*$",
     re.MULTILINE,
 )
 PART = re.compile(rb"(?:#{2,}|-{2,}|={2,}) ?([\w.-]+)?(?=[ ,(:\r]|$)|\S{0,60}[$#] ")
@@ -95,7 +96,7 @@ def under_headings(parts: Iterable[bytes], name_of: Callable[[str], str]) -> Ite
             lines, rest, end = [*lines, rest], b"", b""
         for number, line in enumerate(lines):
             if heading := HEADING.match(line):
-                by_command = heading[2] is not None
+                by_command = heading[1] is None
             elif by_command:
                 heading = PART.match(line)
             if heading:
