@@ -25,12 +25,12 @@ MOST_LINES = 20_000  # lines handed on at once
 HEADING = re.compile(
     rb"^==> (.{1,200}?)(?: \[\w+\])? <==\r?$"
     rb"|^(?:.{0,60}[$#>] |[#=>-]{2,}.{0,40}[ (]|[ \t]+)?(?:sudo )?"
-    rb"(?:(?:kubectl|k|oc)(?: -\S+ \S+)*|docker|podman) logs"
-    rb"(?: +-[\w-]+(?:=\S+| +(?!-)\S+)?)*? +(?:[a-z]+/)?([a-z0-9][\w.-]{1,200})(?=[ \r)]|$).*$"
+    rb"(?:(?:kubectl|k|oc)(?: -\S+=\S+| -\S+ \S+)*|docker|podman) logs"
+    rb"(?: +-[\w-]+(?:=\S+| +(?!-)\S+)?)*? +(?:[a-z]+/)?([a-z0-9][\w.-]{1,200})(?= *\r?$| +[-|>&;(12]|\)).*$"
     rb"|^\W{0,4}([a-z0-9][\w.@-]{1,80}\.(?:service|socket|mount|timer)) - .*$",
     re.MULTILINE,
 )
-PART = re.compile(rb"(?:#{2,}|-{2,}|={2,}) ?([\w.-]+)?(?=[ ,(:\r]|$)|\S{0,60}[$#] ")
+PART = re.compile(rb"#{2,}+ ?([\w.-]+)?(?=[ ,(:\r]|$)|\$ |\S{1,60}[$#] ")
 COLOURS = re.compile(rb"\x1b\[[0-9;]*m|#033\[[0-9;]*m")  # of a terminal; nothing else is removed
 # Text that a chat template could take for the end of a turn, a call or a role: `<|im_end|>`,
 # `</tool_call>`, `[INST]`.
