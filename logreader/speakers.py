@@ -132,7 +132,7 @@ def _as_head(lines: Sequence[Headed], pattern: re.Pattern[bytes]) -> Place | Non
     matches = {line: match for line in lines if (match := pattern.match(line.text))}
     names = {service_name(match[1]) for match in matches.values()}
     wrong = [name for name in names if name.lower() in LEVELS or no_name(name)]
-    share = PIPED if pattern is HEADS[0] and len(names) > 1 else HEADED
+    share = PIPED if pattern is HEADS[0] else HEADED
     if not names or wrong or len(names) > MOST_NAMES or len(matches) < share * len({*lines}):
         return None
     if pattern is HEADS[-1] and all(map(DOTTED.match, names)):

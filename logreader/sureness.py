@@ -6,7 +6,7 @@ from math import exp, log
 
 from logtriage.play.actions import visible
 
-from .causes import CUT_OFF
+from .causes import CUT_OFF, UNREACHABLE
 from .levels import FATAL, WARN
 from .log import Log
 from .suspects import FEW, Evidence, Findings, Suspect, Trouble, accusers, changes
@@ -102,7 +102,7 @@ def confidence_without_before(suspects: Sequence[Suspect], evidence: Evidence) -
     told = [(trouble.happened, trouble.names) for trouble in first.troubles if trouble.happened]
     complains = not all(cause.own for cause, _ in told)  # and may have ended for that
     own = any(cause.own and not names and not (cause.vague and complains) for cause, names in told)
-    blamed = [accuser for accuser in accusers(first.name, evidence) if accuser.name != first.name]
+    blamed = accusers(first.name, evidence)
     chance = (0.7 if blamed else 0.6) if own else 0.55 if blamed else 0.3
     return min(chance, 1.0 / tied(suspects))
 
@@ -121,10 +121,11 @@ def _earned(chance: float) -> float:
 
 def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> str:
     """Return who may be cut off from the first suspect; empty if nobody may: a client that alone
-    speaks and says that it can reach nobody, or several that cannot reach what has no name.
+    speaks and says that it can reach nobody, or several that cannot reach what has no name while
+    nobody tells what it died of.
     """
     apart = [name for name, own in evidence.items() if any(map(_unreachable, own.troubles))]
-    if len(apart) > 1:
+    if len(apart) > 1 and not evidence[suspects[0].service].died:
         return " and ".join(apart)
     speakers, first = speakers_of(tally), suspects[0].service
     if len(speakers) > 1 or first in speakers:
@@ -132,13 +133,13 @@ def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> st
     (client,) = speakers
     names = evidence[client].names
     happened = {trouble.happened.name for trouble in evidence[client].troubles if trouble.happened}
-    lost = bool(happened & set(CUT_OFF[:1])) or (len(names) > 1 and bool(happened & set(CUT_OFF)))
+    lost = UNREACHABLE in happened or (len(names) > 1 and bool(happened & set(CUT_OFF)))
     return client if lost else ""
 
 
 def _unreachable(trouble: Trouble) -> bool:
     """Whether a line of trouble tells that the network has no way to what has no name."""
-    return bool(trouble.happened and trouble.happened.name == CUT_OFF[0] and not trouble.names)
+    return bool(trouble.happened and trouble.happened.name == UNREACHABLE and not trouble.names)
 
 
 def doubts(suspects: Sequence[Suspect], evidence: Evidence) -> list[str]:
@@ -179,25 +180,23 @@ def limits(log: Log) -> list[str]:
 
 def _mostly_calm(log: Log, findings: Findings) -> bool:
     """Whether little in a log is trouble, and in it nothing dies that does not work again. In a
-    short log, an error by which the first suspect tells what has happened to itself is enough.
+    short log, a line by which the first suspect tells what has happened to itself is enough.
     """
     if _recovered(log, findings.suspects[0].service):
         return True
-    shapes, lines = log.tally.shapes, Counter[int]()
-    for _, shape, count in log.tally.rows():
-        lines[shapes[shape].level] += count
+    lines = Counter[int]()
+    for _, shape, count in log.tally.lines():
+        lines[shape.level] += count
     trouble = sum(count for level, count in lines.items() if level >= WARN)
     if lines[FATAL] or trouble >= LEAST_TROUBLE * log.tally.records:
         return False
-    troubles = findings.evidence[findings.suspects[0].service].troubles
-    own = any(trouble.cause and trouble.level > WARN for trouble in troubles)
+    own = any(trouble.cause for trouble in findings.evidence[findings.suspects[0].service].troubles)
     return not own or log.tally.records >= MANY
 
 
 def _only_warned(tally: Tally) -> bool:
     """Whether nothing is worse than a warning in a log of few lines."""
-    levels = {tally.shapes[number].level for _, number, _ in tally.rows()}
-    return tally.records < MANY and max(levels) <= WARN
+    return tally.records < MANY and max(shape.level for _, shape, _ in tally.lines()) <= WARN
 
 
 def _recovered(log: Log, service: str) -> bool:
@@ -205,7 +204,7 @@ def _recovered(log: Log, service: str) -> bool:
     what it needs and then again. Names that may be no services are of parts of one, unless it died.
     """
     tally = log.tally
-    rows = [(second, tally.shapes[number], count) for second, number, count in tally.rows()]
+    rows = [*tally.lines()]
     bad = [(second, shape.level) for second, shape, _ in rows if shape.level > WARN]
     last, died = max(bad, default=(-1, 0))[0], any(level == FATAL for _, level in bad)
     parts = set() if proven(log) or died else {*tally.services} - {UNNAMED}
@@ -216,6 +215,6 @@ def _recovered(log: Log, service: str) -> bool:
 
 def _at_once(log: Log) -> bool:
     """Whether no line comes before the first one of trouble."""
-    rows = [(second, log.tally.shapes[number]) for second, number, _ in log.tally.rows()]
-    troubled = [second for second, shape in rows if shape.level >= WARN]
-    return min(troubled, default=0) <= min(second for second, _ in rows)
+    rows = [*log.tally.lines()]
+    troubled = [second for second, shape, _ in rows if shape.level >= WARN]
+    return min(troubled, default=0) <= min(second for second, _, _ in rows)

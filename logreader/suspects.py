@@ -25,6 +25,7 @@ CAUSES, SYMPTOMS, COMPLAINTS, CHANGES = (
 )
 BEFORE = 180  # how many seconds before the trouble a change may be its cause
 CAUSE_WEIGHT, END_WEIGHT, SYMPTOM_WEIGHT = 2.0, 1.5, 0.5
+WARNING_WEIGHT = 0.5  # where nothing is known of what is usual: a start prints many warnings
 SILENT = 0.2  # share of its usual lines below which a service has gone silent
 SILENT_LINES = 10  # how many lines it should have printed, at least
 SILENCE = 8.0  # what silence weighs, on the scale of `window.gain`
@@ -232,10 +233,8 @@ def _trouble(
 
 
 def _loudness(lines: int, level: int) -> float:
-    """How strongly lines of trouble tell that something is wrong where nothing is known of what is
-    usual: a start prints many warnings.
-    """
-    return log2(1.0 + lines) * (0.5 if level == WARN else 1.0)
+    """How strongly lines of trouble tell that something is wrong, without what is usual."""
+    return log2(1.0 + lines) * (WARNING_WEIGHT if level == WARN else 1.0)
 
 
 def _named(
@@ -349,7 +348,7 @@ class Findings:
     """What was found in a log, before it is put into words."""
 
     window: Window | None  # None if no stretch is unlike the rest
-    evidence: Mapping[str, ServiceEvidence]  # by service
+    evidence: Evidence
     suspects: Sequence[Suspect]  # the most suspect first
 
 
@@ -358,10 +357,10 @@ def findings_of(tally: Tally, graph: CallGraph | None = None) -> Findings:
     window = find_window(tally)
     if tally.merge_replicas(*(window[:2] if window else (0, 0))):
         window = find_window(tally)
-    if window and tally.records < FEW and _not_well(tally, window):
+    if window and tally.records < FEW and _told_before(tally, window):
         window = None
     evidence = weigh(tally, window, graph.names if graph else ())
-    calls: Calls = {}
+    calls: Calls
     if graph:
         calls = {service.name: service.downstream for service in graph.services}
     else:  # who only suffers may call whoever died; without a calm stretch, whoever tells a cause
@@ -372,15 +371,9 @@ def findings_of(tally: Tally, graph: CallGraph | None = None) -> Findings:
     return Findings(window, evidence, rank(evidence, calls))
 
 
-def _not_well(tally: Tally, window: Window) -> bool:
-    """Whether in a log of few lines not all is well outside a window: an error before it tells what
-    has happened to its service, or errors are most of what is usual.
+def _told_before(tally: Tally, window: Window) -> bool:
+    """Whether an error before a window tells what has happened to its service, so that there, in a
+    log of few lines, not all is well.
     """
-    rows = [(second, tally.shapes[number], lines) for second, number, lines in tally.rows()]
-    before = [shape for second, shape, _ in rows if second < window.start]
-    if any(shape.level > WARN and tells_own_cause(shape.example) for shape in before):
-        return True
-    start, end = window.usual
-    usual = [(shape, lines) for second, shape, lines in rows if start <= second < end]
-    errors = sum(lines for shape, lines in usual if shape.level > WARN)
-    return 2 * errors > sum(lines for _, lines in usual)
+    shapes = [shape for second, shape, _ in tally.lines() if second < window.start]
+    return any(shape.level > WARN and tells_own_cause(shape.example) for shape in shapes)

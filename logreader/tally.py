@@ -157,6 +157,11 @@ class Tally:
         for (bucket, shape), lines in self.counts.items():
             yield bucket * self.width if bucket >= 0 else -1, shape, lines
 
+    def lines(self) -> Iterator[tuple[int, Shape, int]]:
+        """Yield the rows with the shapes themselves."""
+        for second, number, lines in self.rows():
+            yield second, self.shapes[number], lines
+
     def _shape(self, record: Record, file_service: str, file: int, exact: bool = False) -> int:
         """Return the shape of a record, or, if its key has several shapes and `exact` is not set,
         what tells them apart. Beyond `MOST_SHAPES`, new lines of a service share one per level.
@@ -222,7 +227,7 @@ class Tally:
                 if about:
                     shape.service = self._number(process if process in known else about)
                     shape.level = FATAL if tells_own_cause(shape.example) else shape.level
-                elif speaker == UNNAMED and (name := program(shape.example)):
+                elif name := program(shape.example):
                     shape.service = self._number(name)
         self._shorten()
 

@@ -280,6 +280,46 @@ def test_the_middle_of_an_indented_document_is_read_by_records():
         assert (answer.root, answer.suspects[0].cause) == (root, "disk full")
 
 
+COMMANDS = [
+    "$ kubectl logs web-0",
+    "kubectl --context=prod -n shop logs -f pod/web-0",
+    "sudo docker logs web-0",
+    " k logs web-0 --tail=5",
+    "[me@host ~]# oc logs web-0 | tail",
+    "> podman logs --since 10m web-0 2>&1",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_names_whose_log_follows(command):
+    answer = answer_of(read_text(f"{command}\nERROR no space left on device\n"))
+    assert answer.root == "web-0"
+
+
+NO_NAMES = [
+    "$ docker logs web\nstarted\n--- Logging error ---\nERROR no space left on device",
+    "$ docker logs web\n======== Running on http://0.0.0.0 ====\nERROR no space left on device",
+    "web | connection died\nweb | ERROR no space left on device",
+    "web | attempt 1/3 Error: no space left on device\nweb | attempt 2/3 Error: no space left",
+    "web | ERROR cannot bind to /run/web/gunicorn.sock: Address already in use",
+    "web-1 | bye\nweb-1 exited with code 255",
+    "web-1 | bye\nweb-1 exited with code 1 (restarting)",
+]
+
+
+@pytest.mark.parametrize("text", NO_NAMES)
+def test_what_programs_print_names_no_other_than_the_container(text):
+    assert answer_of(read_text(text)).root.removesuffix("-1") == "web"
+
+
+def test_a_network_that_several_cannot_cross_hides_nobody_who_died():
+    rows = [("store", "ERROR dial tcp 10.0.0.7:1: connect: no route to host")]
+    rows += [("page", "ERROR dial tcp 10.0.0.9:1: connect: no route to host")]
+    assert answer_of(read_text(compose_without_times(rows, None))).root == ""
+    rows += [("ledger", "FATAL: no space left on device")]
+    assert answer_of(read_text(compose_without_times(rows, None))).root == "ledger_1"
+
+
 def test_a_line_under_a_heading_keeps_its_number_however_it_is_read(monkeypatch):
     text = "==> web <==\n2026-11-22 03:00:01 INFO up\n\n"
     text += "==> db <==\n2026-11-22 03:00:02 FATAL disk full\n"

@@ -255,21 +255,20 @@ def new_splits_table() -> str:
     frame = frame[frame["policy"].isin(names)].replace({"policy": names})
     scores = policy_scores(pd.concat([frame, _beside(frame, "expert")]))
     shares = scores.set_index(["split", "policy"])["share_of_reference"]
-    counts, before_after = frame.groupby("split")["index"].nunique(), [*names.values()]
+    counts = frame.groupby("split")["index"].nunique()
+    before_after, embedded = [*names.values()], embedded_names("expert").values()
     rows = []
     for split, new in NEW.items():
-        cells: dict[str, Any] = {
-            "split": f"`{split}`",
-            "what is new": new,
-            "incidents": str(counts[split]),
-        }
+        if split not in counts:
+            continue
+        cells: dict[str, Any] = {"split": f"`{split}`", "what is new": new}
+        cells["incidents of each task"] = str(counts[split])
         cells |= {name: shares[split, name] for name in before_after}
         cells["gain"] = _mean_gain(_pairs(frame[frame["split"] == split], *before_after))
-        embedded = embedded_names("expert").values()
         rows.append(cells | {name: shares[split, name] for name in embedded})
     return table(
         rows,
-        f"Shares of `{REFERENCE}`'s score on the same incidents (of each task), and the gain in"
+        f"Shares of `{REFERENCE}`'s mean score on the same incidents, and the gain in"
         " score, with 95 % intervals. All were taught by an expert; one seed of each.",
     )
 
