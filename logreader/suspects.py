@@ -299,9 +299,11 @@ def rank(evidence: Evidence, calls: Calls | None = None) -> list[Suspect]:
         moving = later
     kept = {name: amount for name, amount in stays.items() if amount > 0.0}
     named = {name: amount for name, amount in kept.items() if may_be_named(name)}
-    # What runs services is named only where it alone tells what has happened to itself.
-    own = {name: kept[name] for name in kept if name != UNNAMED and evidence[name].cause}
-    kept = named or own
+    # What runs services is named only where it alone tells what has happened to itself, or where
+    # others complain of it alone.
+    platform = {name: kept[name] for name in kept if name != UNNAMED}
+    told = [name for name in platform if evidence[name].cause or accusers(name, evidence)]
+    kept = named or {name: platform[name] for name in told}
     total = sum(kept.values())
     suspects = [Suspect(name, amount / total) for name, amount in kept.items()]
     return sorted(suspects, key=lambda suspect: (-suspect.share, suspect.service))

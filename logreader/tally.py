@@ -217,18 +217,19 @@ class Tally:
         known = [name for name in self.services if not PLATFORM.match(name)]
         namer = Namer(REPLICA.sub("", name) for name in known)
         for shape in self.shapes:
-            speaker = self.services[shape.service]
-            if (PLATFORM.match(speaker) or speaker == UNNAMED) and shape.level >= WARN:
-                if speaker == UNNAMED:
-                    about = subject(shape.example, TOLD)
-                else:
-                    about = namer.first(shape.example) or subject(shape.example)
-                process = about.removesuffix("-server")
-                if about:
-                    shape.service = self._number(process if process in known else about)
-                    shape.level = FATAL if tells_own_cause(shape.example) else shape.level
-                elif name := program(shape.example):
-                    shape.service = self._number(name)
+            if shape.level < WARN:
+                continue
+            speaker, about = self.services[shape.service], subject(shape.example, TOLD)
+            if PLATFORM.match(speaker):
+                about = namer.first(shape.example) or subject(shape.example)
+            elif speaker not in (UNNAMED, about):
+                continue
+            process = about.removesuffix("-server")
+            if about:
+                shape.service = self._number(process if process in known else about)
+                shape.level = FATAL if tells_own_cause(shape.example) else shape.level
+            elif name := program(shape.example):
+                shape.service = self._number(name)
         self._shorten()
 
     def _shorten(self) -> None:
