@@ -33,6 +33,7 @@ from triagelab.bench.runs import settings_of
 from triagelab.bench.smollm2_results import (
     FOLDER,
     play_stages,
+    plot_splits,
     plot_stages,
     publish_adapters,
     record_stages,
@@ -53,6 +54,7 @@ def pages() -> None:
     """Draw figures again and write all pages, without playing an episode."""
     draw_track(RESULTS / "novice")
     plot_stages().save(FOLDER / "stages.png")
+    plot_splits().save(FOLDER / "splits.png")
     write_pages()
 
 
@@ -111,7 +113,7 @@ def production() -> None:
 @app.command()
 def smollm2(incidents: int = 100, few: int = 30, new: int = 30) -> None:
     """Publish the adapters of SmolLM2's finished stages, and play each on incidents of each task of
-    `test`, `few` where no grammar holds it or it samples; what ships also on `new` of the others.
+    `test`, `few` where no grammar holds it or it samples; some also on `new` of other splits.
     """
     publish_adapters(RUNS / SMOLLM2)
     play_stages(RUNS / SMOLLM2, incidents, few, new)

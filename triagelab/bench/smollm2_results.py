@@ -45,8 +45,6 @@ UNPUBLISHED = (
 )
 LEARNED = "expert/seed-1/model"
 WATCHED = {BEFORE: "expert/base", AFTER: LEARNED}  # by their names on the page
-# What the stages are called that play the splits with something new, too.
-SHIPPED = {"expert/base": "SmolLM2: expert's lessons", LEARNED: "SmolLM2: then GRPO"}
 COMPARED = (  # stages before and after, and how they played
     *(("novice/base", "novice/seed-1/model", way) for way in ("constrained", "sampled")),
     ("expert/base", LEARNED, "constrained"),
@@ -62,6 +60,12 @@ WAYS: dict[str, dict[str, Any]] = {  # options of `in_memory`
     "sampled": {"constrained": True, "temperature": 1.0, "seed": 1},
 }
 HELD = ", constrained"  # how the names of policies end that the grammar holds
+# What those are called that play the splits with something new, too, by their policies.
+ON_SPLITS = {
+    f"zero-shot{HELD}": "SmolLM2: zero-shot",
+    f"{STAGES['expert/base']}{HELD}": "SmolLM2: expert's lessons",
+    f"{STAGES[LEARNED]}{HELD}": "SmolLM2: then GRPO",
+}
 # What the embedded agent of a track is called beside it, by the names of its policies.
 EMBEDDED = {"base": "embedded: {}'s lessons", "trained": "embedded: {}'s, then GRPO"}
 TOGETHER = 30  # incidents that are played at once
@@ -112,15 +116,15 @@ def describe_calls(result: Result) -> dict[str, Any]:
 
 def play_stages(runs: Path, incidents: int, few: int, new: int) -> None:
     """Play every stage on the first incidents of each task of `test`: `incidents` by the grammar,
-    `few` in the other ways. `SHIPPED` play the first `new` of the splits that hold something new,
-    too, by the grammar. Goes on where it was stopped.
+    `few` in the other ways. `ON_SPLITS` play the first `new` of the splits that hold something
+    new, too. Goes on where it was stopped.
     """
     players = stage_players(runs)
     held = [player for player in players if player.name.endswith(HELD)]
     others = [player for player in players if player not in held]
-    shipped = [player for player in held if player.name in map(policy_of, SHIPPED)]
+    everywhere = [player for player in held if player.name in ON_SPLITS]
     plans = [(held, "test", incidents), (others, "test", few)]
-    plans += [(shipped, split, new) for split in NEW if split != "test"]
+    plans += [(everywhere, split, new) for split in NEW if split != "test"]
     for playing, split, count in plans:
         plan = Plan([*TASKS], split, count)
         with open_table(RESULTS / FILE, playing, plan, TOGETHER) as journal:
@@ -246,30 +250,35 @@ def gains_table() -> str:
     )
 
 
+def _on_splits() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The episodes of those that play all splits, and those of others on the same incidents."""
+    frame = read(FILE)
+    frame = frame[frame["policy"].isin(ON_SPLITS)].replace({"policy": ON_SPLITS})
+    return frame, _beside(frame, "expert")
+
+
 def new_splits_table() -> str:
     """Shares of the reference's score on each split, of SmolLM2 and the embedded agent, both taught
     by an expert, and then by reward; and what SmolLM2 gained by that.
     """
-    names = {policy_of(stage): name for stage, name in SHIPPED.items()}
-    frame = read(FILE)
-    frame = frame[frame["policy"].isin(names)].replace({"policy": names})
-    scores = policy_scores(pd.concat([frame, _beside(frame, "expert")]))
+    frame, beside = _on_splits()
+    scores = policy_scores(pd.concat([frame, beside]))
     shares = scores.set_index(["split", "policy"])["share_of_reference"]
     counts = frame.groupby("split")["index"].nunique()
-    before_after, embedded = [*names.values()], embedded_names("expert").values()
+    stages, embedded = [*ON_SPLITS.values()], embedded_names("expert").values()
     rows = []
     for split, new in NEW.items():
         if split not in counts:
             continue
         cells: dict[str, Any] = {"split": f"`{split}`", "what is new": new}
         cells["incidents of each task"] = str(counts[split])
-        cells |= {name: shares[split, name] for name in before_after}
-        cells["gain"] = _mean_gain(_pairs(frame[frame["split"] == split], *before_after))
+        cells |= {name: shares[split, name] for name in stages}
+        cells["gain by GRPO"] = _mean_gain(_pairs(frame[frame["split"] == split], *stages[1:]))
         rows.append(cells | {name: shares[split, name] for name in embedded})
     return table(
         rows,
         f"Shares of `{REFERENCE}`'s mean score on the same incidents, and the gain in"
-        " score, with 95 % intervals. All were taught by an expert; one seed of each.",
+        " score, with 95 % intervals. One seed of each.",
     )
 
 
@@ -294,3 +303,11 @@ def plot_stages() -> Picture:
     """Plot the stages that the grammar holds, beside the embedded agent and the reference."""
     frame, beside = _on_test()
     return plot_policies(pd.concat([_held(frame), beside]))
+
+
+def plot_splits() -> Picture:
+    """Plot the same for the splits with something new, one panel for each, over all tasks."""
+    rows = pd.concat(_on_splits())
+    rows = pd.concat([rows[rows["split"] == split] for split in NEW if split != "test"])
+    incidents = rows["task"] + rows["index"].astype(str)
+    return plot_policies(rows.assign(task=rows["split"], index=incidents))
