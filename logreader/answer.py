@@ -214,8 +214,8 @@ def _telling(trouble: Trouble) -> tuple[int, float, int]:
 def _unnamed(tally: Tally) -> list[str]:
     """Say what share of the lines does not tell who speaks, if it is large."""
     lines = Counter[str]()
-    for _, shape, count in tally.rows():
-        lines[tally.services[tally.shapes[shape].service]] += count
+    for _, shape, count in tally.lines():
+        lines[tally.services[shape.service]] += count
     share = lines[UNNAMED] / max(1, tally.records)
     text = f"{share:.0%} of the lines do not say who speaks; --services names them"
     return [text] if share > MOST_UNNAMED else []

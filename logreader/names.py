@@ -25,7 +25,7 @@ NOBODY = word_of(WORDS["hosts"]["words"])
 PLATFORM = re.compile(f"^(?:{WORDS['platform']['names']})$")
 RESOLVER = re.compile(f"^(?:{WORDS['platform']['resolvers']})$")
 TOLD = [*map(re.compile, WORDS["platform"]["told"])]
-PROGRAMS = {each["name"]: re.compile(each["pattern"]) for each in WORDS["programs"]}
+PROGRAMS = {row["name"]: re.compile(row["pattern"]) for row in WORDS["programs"]}
 LIBRARIES = WORDS["libraries"]  # what they speak of, by their names
 SUBJECTS = [*TOLD, *map(re.compile, WORDS["platform"]["subjects"])]
 

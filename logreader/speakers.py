@@ -8,7 +8,6 @@ Each name occurs often, has many different things to say, and is named in the li
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from .levels import LEVELS
@@ -114,21 +113,21 @@ def place_of(
 ) -> Place | None:
     """Return where lines name their speaker: a head that most have (or most of those with a time)
     and that tells several names, or a sure head with one name, or the best place in lines with a
-    time, or any head with one name.
+    time, or any head with one name. Lines of compose need no head.
     """
-    found = [_as_head(lines, head) or _as_head(timed, head) for head in HEADS]
-    heads = [place for place in found if place]
-    several = (place for place in heads if place.prior > 1.0)
-    sure = (_as_head(timed if head in HEADS[1:] else lines, head) for head in HEADS[:-1])
-    head = next(chain(several, filter(None, sure)), None)
+    all_own, timed_own = (
+        [line for line in some if not COMPOSE.match(line.text)] for some in (lines, timed)
+    )
+    found = [(_as_head(all_own, head), _as_head(timed_own, head)) for head in HEADS]
+    heads = [place for in_all, in_timed in found if (place := in_all or in_timed)]
+    several = [place for place in heads if place.prior > 1.0]
+    sure = [found[0][0], *(in_timed for _, in_timed in found[1:-1])]
+    head = next(filter(None, [*several, *sure]), None)
     return head or best_place(timed, known, least) or next(iter(heads), None)
 
 
 def _as_head(lines: Sequence[Headed], pattern: re.Pattern[bytes]) -> Place | None:
-    """Return a head as a place if nearly all lines have it, but for lines of compose; its prior is
-    the number of names.
-    """
-    lines = [line for line in lines if not COMPOSE.match(line.text)]
+    """Return a head as a place if nearly all lines have it; its prior is the number of names."""
     matches = {line: match for line in lines if (match := pattern.match(line.text))}
     names = {service_name(match[1]) for match in matches.values()}
     wrong = [name for name in names if name.lower() in LEVELS or no_name(name)]

@@ -297,15 +297,13 @@ def rank(evidence: Evidence, calls: Calls | None = None) -> list[Suspect]:
             for other, share in flows[name].items():
                 later[other] += amount * leaving * share / out
         moving = later
-    kept = {name: amount for name, amount in stays.items() if amount > 0.0}
-    named = {name: amount for name, amount in kept.items() if may_be_named(name)}
+    kept = {name: amount for name, amount in stays.items() if amount > 0.0 and name != UNNAMED}
+    named = [name for name in kept if may_be_named(name)]
     # What runs services is named only where it alone tells what has happened to itself, or where
     # others complain of it alone.
-    platform = {name: kept[name] for name in kept if name != UNNAMED}
-    told = [name for name in platform if evidence[name].cause or accusers(name, evidence)]
-    kept = named or {name: platform[name] for name in told}
-    total = sum(kept.values())
-    suspects = [Suspect(name, amount / total) for name, amount in kept.items()]
+    named = named or [name for name in kept if evidence[name].cause or accusers(name, evidence)]
+    total = sum(kept[name] for name in named)
+    suspects = [Suspect(name, kept[name] / total) for name in named]
     return sorted(suspects, key=lambda suspect: (-suspect.share, suspect.service))
 
 

@@ -219,11 +219,13 @@ class Tally:
         for shape in self.shapes:
             if shape.level < WARN:
                 continue
-            speaker, about = self.services[shape.service], subject(shape.example, TOLD)
+            speaker = self.services[shape.service]
             if PLATFORM.match(speaker):
                 about = namer.first(shape.example) or subject(shape.example)
-            elif speaker not in (UNNAMED, about):
-                continue
+            else:
+                about = subject(shape.example, TOLD)
+                if speaker not in (UNNAMED, about):
+                    continue
             process = about.removesuffix("-server")
             if about:
                 shape.service = self._number(process if process in known else about)
@@ -249,9 +251,9 @@ class Tally:
         others name its service and never this replica.
         """
         errors: Counter[int] = Counter()
-        for second, number, lines in self.rows():
-            if self.shapes[number].level >= ERROR and start <= second < end:
-                errors[self.shapes[number].service] += lines
+        for second, shape, lines in self.lines():
+            if shape.level >= ERROR and start <= second < end:
+                errors[shape.service] += lines
         replicas: dict[str, list[int]] = defaultdict(list)
         for number, name in enumerate(self.services):
             if name not in self.known:

@@ -87,8 +87,8 @@ def _slotted(tally: Tally, slots: Slots) -> tuple[dict[Kind, list[int]], list[in
     """Count the lines in each slot: by kind of trouble (the `MOST_KINDS` largest), and calm."""
     series: dict[Kind, list[int]] = defaultdict(lambda: [0] * slots.number)
     calm = [0] * slots.number
-    for second, number, lines in tally.rows():
-        shape, slot = tally.shapes[number], slots.of(second)
+    for second, shape, lines in tally.lines():
+        slot = slots.of(second)
         if slot >= 0 and shape.level >= WARN:
             series[shape.service, shape.template][slot] += lines * weight(shape.level)
         elif slot >= 0:
@@ -169,8 +169,7 @@ def _first_new(
 ) -> int:
     """Return when new trouble first came in the window's first slot; -1 if none is new there."""
     begins, seconds = slots.start + start * slots.width, []
-    for second, number, _ in tally.rows():
-        shape = tally.shapes[number]
+    for second, shape, _ in tally.lines():
         near = begins - slots.width <= second < begins + slots.width
         if not near or shape.level < WARN:
             continue
@@ -197,8 +196,7 @@ def _sharpened(
         if gain(sum(counts[start:end]), end - start, sum(counts[:start]), start) > KIND_COST
     }
     seconds = set[int]()
-    for second, number, _ in tally.rows():
-        shape = tally.shapes[number]
+    for second, shape, _ in tally.lines():
         if begins <= second < ends and (shape.service, shape.template) in more:
             seconds.add(second)
     usual = (ends - begins) / max(1, len(seconds))

@@ -77,8 +77,7 @@ def plain(split: str, incidents: int, with_graph: bool) -> Counter[tuple[str, st
 def loudest(tally: Tally) -> str:
     """The service with most warnings and errors."""
     lines = Counter[str]()
-    for _, number, count in tally.rows():
-        shape = tally.shapes[number]
+    for _, shape, count in tally.lines():
         lines[tally.services[shape.service]] += count * (shape.level >= WARN)
     return max(lines, key=lambda name: lines[name])
 

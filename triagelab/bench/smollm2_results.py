@@ -60,11 +60,11 @@ WAYS: dict[str, dict[str, Any]] = {  # options of `in_memory`
     "sampled": {"constrained": True, "temperature": 1.0, "seed": 1},
 }
 HELD = ", constrained"  # how the names of policies end that the grammar holds
-# What those are called that play the splits with something new, too, by their policies.
+# What those are called that play the splits with something new, too, held by the grammar.
 ON_SPLITS = {
-    f"zero-shot{HELD}": "SmolLM2: zero-shot",
-    f"{STAGES['expert/base']}{HELD}": "SmolLM2: expert's lessons",
-    f"{STAGES[LEARNED]}{HELD}": "SmolLM2: then GRPO",
+    "zero-shot": "SmolLM2: zero-shot",
+    STAGES["expert/base"]: "SmolLM2: expert's lessons",
+    STAGES[LEARNED]: "SmolLM2: then GRPO",
 }
 # What the embedded agent of a track is called beside it, by the names of its policies.
 EMBEDDED = {"base": "embedded: {}'s lessons", "trained": "embedded: {}'s, then GRPO"}
@@ -122,7 +122,7 @@ def play_stages(runs: Path, incidents: int, few: int, new: int) -> None:
     players = stage_players(runs)
     held = [player for player in players if player.name.endswith(HELD)]
     others = [player for player in players if player not in held]
-    everywhere = [player for player in held if player.name in ON_SPLITS]
+    everywhere = [player for player in held if player.name.removesuffix(HELD) in ON_SPLITS]
     plans = [(held, "test", incidents), (others, "test", few)]
     plans += [(everywhere, split, new) for split in NEW if split != "test"]
     for playing, split, count in plans:
@@ -252,7 +252,7 @@ def gains_table() -> str:
 
 def _on_splits() -> tuple[pd.DataFrame, pd.DataFrame]:
     """The episodes of those that play all splits, and those of others on the same incidents."""
-    frame = read(FILE)
+    frame = _held(read(FILE))
     frame = frame[frame["policy"].isin(ON_SPLITS)].replace({"policy": ON_SPLITS})
     return frame, _beside(frame, "expert")
 
