@@ -1,7 +1,8 @@
 """How sure it is that the first suspect is the root: a probability, and what speaks against it."""
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import exp, log
 
 from logtriage.play.actions import visible
@@ -10,7 +11,7 @@ from .causes import CUT_OFF, UNREACHABLE
 from .levels import FATAL, WARN
 from .log import Log
 from .suspects import FEW, Evidence, Findings, Suspect, Trouble, accusers, changes
-from .tally import UNNAMED, Tally, speakers_of
+from .tally import UNNAMED, Shape, Tally, speakers_of
 
 LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"
 LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5  # the probabilities from which an answer is called so
@@ -25,6 +26,8 @@ MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its 
 MANY = 200  # records from which an error is nothing special
 LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
 RECOVERED = 6  # lines after the last error from which a service works again
+# The lines of a stack trace that a container's log has, each with its head.
+OF_A_STACK = re.compile(r"[^|]{1,70}\|(?:\s+(?:at |File \"|\.\.\. \d)|\s{3,}\S)")
 # Weights of the log-odds that the first suspect is right. They were fitted to logs that the
 # simulator made of incidents of `train`; results/own-logs.md tells how they fare on others.
 OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
@@ -54,6 +57,8 @@ def sureness_of(log: Log, findings: Findings) -> tuple[str, float, str]:
         chance = confidence_without_before(findings.suspects, findings.evidence)
         if _mostly_calm(log, findings):
             return UNSURE, 0.0, LITTLE_TROUBLE
+        if log.tally.records < FEW and _alone(findings):
+            chance = max(chance, POSSIBLE_FROM)
         if chance < POSSIBLE_FROM:
             return UNSURE, 0.0, NO_BEFORE
         before = "trouble from the first line on" if _at_once(log) else "few calm lines come before"
@@ -185,13 +190,26 @@ def _mostly_calm(log: Log, findings: Findings) -> bool:
     if _recovered(log, findings.suspects[0].service):
         return True
     lines = Counter[int]()
-    for _, shape, count in log.tally.lines():
+    for _, shape, count in _said(log.tally):
         lines[shape.level] += count
     trouble = sum(count for level, count in lines.items() if level >= WARN)
-    if lines[FATAL] or trouble >= LEAST_TROUBLE * log.tally.records:
+    if lines[FATAL] or trouble >= LEAST_TROUBLE * lines.total():
         return False
     own = any(trouble.cause for trouble in findings.evidence[findings.suspects[0].service].troubles)
     return not own or log.tally.records >= MANY
+
+
+def _alone(findings: Findings) -> bool:
+    """Whether the only suspect tells errors that are nobody else's, and more than one."""
+    troubles = findings.evidence[findings.suspects[0].service].troubles
+    own = [trouble for trouble in troubles if not trouble.symptom and not trouble.names]
+    errors = sum(trouble.lines for trouble in own if trouble.level > WARN)
+    return len(findings.suspects) == 1 and errors > 1
+
+
+def _said(tally: Tally) -> Iterator[tuple[int, Shape, int]]:
+    """Yield the rows of a tally but for the lines of stack traces."""
+    return (row for row in tally.lines() if not OF_A_STACK.match(row[1].example))
 
 
 def _only_warned(tally: Tally) -> bool:
@@ -203,8 +221,7 @@ def _recovered(log: Log, service: str) -> bool:
     """Whether a service prints calm lines after the last error, as one does that was started before
     what it needs and then again. Names that may be no services are of parts of one, unless it died.
     """
-    tally = log.tally
-    rows = [*tally.lines()]
+    tally, rows = log.tally, [*_said(log.tally)]
     bad = [(second, shape.level) for second, shape, _ in rows if shape.level > WARN]
     last, died = max(bad, default=(-1, 0))[0], any(level == FATAL for _, level in bad)
     parts = set() if proven(log) or died else {*tally.services} - {UNNAMED}

@@ -16,7 +16,18 @@ from logtriage.play.actions import visible
 
 from .causes import tells_own_cause
 from .levels import ERROR, FATAL, WARN, level_of, status_of
-from .names import PLATFORM, REPLICA, TOLD, Namer, program, service_name, shared_prefix, subject
+from .names import (
+    EVENT,
+    PLATFORM,
+    REPLICA,
+    TOLD,
+    Namer,
+    described,
+    program,
+    service_name,
+    shared_prefix,
+    subject,
+)
 
 
 class Record(NamedTuple):
@@ -216,14 +227,17 @@ class Tally:
         """
         known = [name for name in self.services if not PLATFORM.match(name)]
         namer = Namer(REPLICA.sub("", name) for name in known)
+        pod = ""  # that is described
         for shape in self.shapes:
+            pod = described(shape.example) or pod
             if shape.level < WARN:
                 continue
             speaker = self.services[shape.service]
             if PLATFORM.match(speaker):
                 about = namer.first(shape.example) or subject(shape.example)
             else:
-                about = subject(shape.example, TOLD)
+                of_pod = EVENT.search(shape.example) and speaker == UNNAMED
+                about = (of_pod and pod) or subject(shape.example, TOLD)
                 if speaker not in (UNNAMED, about):
                     continue
             process = about.removesuffix("-server")

@@ -48,7 +48,7 @@ def incident(cause: str, root: str) -> list[Entry]:
         for flow in SHOP["locked"]["flows"]
         if flow[0] != ROOT or flow[2] < ONSET
     ]
-    flows.append([ROOT, "ERROR", ONSET, 55, 20, *EXAMPLES[cause]["bad"]])
+    flows.append([ROOT, "ERROR", ONSET, 55, 20, *EXAMPLES[cause]["bad"][:3]])
     return [
         entry._replace(
             service=entry.service.replace(ROOT, root), text=entry.text.replace(ROOT, root)

