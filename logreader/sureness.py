@@ -1,17 +1,17 @@
 """How sure it is that the first suspect is the root: a probability, and what speaks against it."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import exp, log
 
 from logtriage.play.actions import visible
 
-from .causes import CUT_OFF, UNREACHABLE
+from .causes import CUT_OFF, UNREACHABLE, UNRESOLVED
 from .levels import FATAL, WARN
 from .log import Log
-from .suspects import FEW, Evidence, Findings, Suspect, Trouble, accusers, changes
+from .suspects import FEW, Evidence, Findings, ServiceEvidence, Suspect, Trouble, accusers, changes
 from .tally import UNNAMED, Shape, Tally, speakers_of
+from .words import WORDS, any_of
 
 LIKELY, POSSIBLE, UNSURE = "likely", "possible", "not enough evidence"
 LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5  # the probabilities from which an answer is called so
@@ -26,8 +26,10 @@ MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its 
 MANY = 200  # records from which an error is nothing special
 LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
 RECOVERED = 6  # lines after the last error from which a service works again
-# The lines of a stack trace that a container's log has, each with its head.
-OF_A_STACK = re.compile(r"[^|]{1,70}\|(?:\s+(?:at |File \"|\.\.\. \d)|\s{3,}\S)")
+# Lines of compose, and those of a stack trace that a container's log has, each with its head.
+NOT_SAID = any_of(
+    [WORDS["speakers"]["compose"], r"^[^|]{1,70}\|(?:\s+(?:at |File \"|\.\.\. \d)|\s{3,}\S)"]
+)
 # Weights of the log-odds that the first suspect is right. They were fitted to logs that the
 # simulator made of incidents of `train`; results/own-logs.md tells how they fare on others.
 OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
@@ -126,10 +128,13 @@ def _earned(chance: float) -> float:
 
 def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> str:
     """Return who may be cut off from the first suspect; empty if nobody may: a client that alone
-    speaks and says that it can reach nobody, or several that cannot reach what has no name while
-    nobody tells what it died of.
+    speaks and says that it can reach nobody, or several that cannot reach what has no name, or not
+    resolve different names, while nobody tells what it died of.
     """
     apart = [name for name, own in evidence.items() if any(map(_unreachable, own.troubles))]
+    unresolved = {name: names for name, own in evidence.items() if (names := _unresolved(own))}
+    if len(unresolved) > 1 and not set.intersection(*unresolved.values()):
+        apart = [*unresolved]
     if len(apart) > 1 and not evidence[suspects[0].service].died:
         return " and ".join(apart)
     speakers, first = speakers_of(tally), suspects[0].service
@@ -140,6 +145,12 @@ def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> st
     happened = {trouble.happened.name for trouble in evidence[client].troubles if trouble.happened}
     lost = UNREACHABLE in happened or (len(names) > 1 and bool(happened & set(CUT_OFF)))
     return client if lost else ""
+
+
+def _unresolved(service: ServiceEvidence) -> set[str]:
+    """The names that a service cannot resolve; an internet site has none, and counts as empty."""
+    lines = [trouble for trouble in service.troubles if trouble.happened == UNRESOLVED]
+    return {name for trouble in lines for name in (trouble.names or [""])}
 
 
 def _unreachable(trouble: Trouble) -> bool:
@@ -200,16 +211,17 @@ def _mostly_calm(log: Log, findings: Findings) -> bool:
 
 
 def _alone(findings: Findings) -> bool:
-    """Whether the only suspect tells errors that are nobody else's, and more than one."""
-    troubles = findings.evidence[findings.suspects[0].service].troubles
-    own = [trouble for trouble in troubles if not trouble.symptom and not trouble.names]
-    errors = sum(trouble.lines for trouble in own if trouble.level > WARN)
-    return len(findings.suspects) == 1 and errors > 1
+    """Whether the only suspect tells more than one error, and nothing of what others do."""
+    shown = findings.evidence[findings.suspects[0].service]
+    errors = sum(trouble.lines for trouble in shown.troubles if trouble.level > WARN)
+    return len(findings.suspects) == 1 and errors > 1 and shown.own_share == 1.0
 
 
 def _said(tally: Tally) -> Iterator[tuple[int, Shape, int]]:
-    """Yield the rows of a tally but for the lines of stack traces."""
-    return (row for row in tally.lines() if not OF_A_STACK.match(row[1].example))
+    """Yield the rows of a tally but for calm lines of compose and of stack traces."""
+    return (
+        row for row in tally.lines() if row[1].level >= WARN or not NOT_SAID.match(row[1].example)
+    )
 
 
 def _only_warned(tally: Tally) -> bool:

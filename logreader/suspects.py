@@ -77,11 +77,15 @@ class Trouble:
         return self.level == FAILED or (tells and not self.cause)
 
     @property
+    def ended(self) -> bool:
+        """Whether it tells only how the service ended."""
+        return self.happened is not None and self.happened.vague
+
+    @property
     def mass(self) -> float:
         """How strongly it tells that something is wrong: its gain, weighted by its words."""
         if self.cause:
-            vague = self.happened is not None and self.happened.vague
-            return self.gain * (END_WEIGHT if vague else CAUSE_WEIGHT)
+            return self.gain * (END_WEIGHT if self.ended else CAUSE_WEIGHT)
         return self.gain * (SYMPTOM_WEIGHT if self.symptom else 1.0)
 
 
@@ -115,6 +119,12 @@ class ServiceEvidence:
         total = sum(trouble.mass for trouble in self.troubles)
         own = sum(trouble.mass for trouble in self.troubles if not trouble.symptom)
         return own / total if total else 0.0
+
+    @property
+    def ended_share(self) -> float:
+        """The share of its trouble that tells only how it ended."""
+        ended = sum(trouble.mass for trouble in self.troubles if trouble.ended)
+        return ended / self._total if ended else 0.0
 
     @property
     def mass(self) -> float:
@@ -285,7 +295,7 @@ class Suspect:
 def rank(evidence: Evidence, calls: Calls | None = None) -> list[Suspect]:
     """Rank services by their share of what is wrong. `calls` are the callees of each, if known."""
     mass = {name: service.mass for name, service in evidence.items()}
-    flows = {name: _flow(service, mass, calls or {}) for name, service in evidence.items()}
+    flows = {name: _flow(service, evidence, calls or {}) for name, service in evidence.items()}
     stays: dict[str, float] = defaultdict(float)
     moving = dict(mass)
     for _ in range(ROUNDS):
@@ -312,12 +322,17 @@ def may_be_named(name: str) -> bool:
     return name != UNNAMED and not PLATFORM.match(name)
 
 
-def _flow(service: ServiceEvidence, mass: Mapping[str, float], calls: Calls) -> dict[str, float]:
-    """Return the shares of a service's mass that flow to others."""
+def _flow(service: ServiceEvidence, evidence: Evidence, calls: Calls) -> dict[str, float]:
+    """Return the shares of a service's mass that flow to others. What it ended of is what it
+    complains of, if those speak.
+    """
     flow = {other: share for other, share in service.names.items() if share > 0.0}
+    speaking = {other: share for other, share in flow.items() if evidence[other].lines > 0.0}
+    for other, share in speaking.items():
+        flow[other] += service.ended_share * share / sum(speaking.values())
     unnamed = 1.0 - min(1.0, sum(flow.values()))
-    callees = calls.get(service.name, ())
-    troubled = {name: mass[name] for name in callees if mass.get(name, 0.0) > 0.0}
+    callees = [evidence[name] for name in calls.get(service.name, ()) if name in evidence]
+    troubled = {callee.name: callee.mass for callee in callees if callee.mass > 0.0}
     if unnamed > 0.0 and any(trouble.symptom for trouble in service.troubles):
         total = sum(troubled.values())
         for callee, amount in troubled.items():

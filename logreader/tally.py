@@ -28,6 +28,7 @@ from .names import (
     shared_prefix,
     subject,
 )
+from .speakers import no_name
 
 
 class Record(NamedTuple):
@@ -238,7 +239,7 @@ class Tally:
             else:
                 of_pod = EVENT.search(shape.example) and speaker == UNNAMED
                 about = (of_pod and pod) or subject(shape.example, TOLD)
-                if speaker not in (UNNAMED, about):
+                if speaker not in (UNNAMED, about) and not (about and no_name(speaker)):
                     continue
             process = about.removesuffix("-server")
             if about:
