@@ -24,7 +24,7 @@ CAPITAL, BRACKETED, NAMED, WORD, FIELD, INSIDE, LETTER, PRIORITY = (
 LETTERS = {b"D": CALM, b"I": CALM, b"W": WARN, b"E": ERROR, b"F": FATAL}
 LOOK = 160  # how many bytes of a line after its time are searched for its level
 
-BAD, WRONG, COUNTED, STATUS = (
+DIED, BAD, WRONG, COUNTED, STATUS = (
     re.compile("|".join(words).encode())
     for words in (*WORDS["judged"].values(), WORDS["status"]["patterns"])
 )
@@ -58,7 +58,11 @@ def _likely_levels(text: bytes) -> Iterator[bytes]:
 
 
 def level_of(text: bytes, status: bytes) -> int:
-    """Return the level of a line by, in turn: stated trouble, `status`, any stated level, words."""
+    """Return the level of a line by, in turn: that somebody died, stated trouble, `status`, any
+    stated level, words.
+    """
+    if DIED.search(text.lower()):
+        return FATAL
     stated = stated_level(text)
     if status and (stated is None or stated < WARN):
         return level_of_status(status)

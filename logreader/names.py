@@ -111,7 +111,7 @@ def subject(text: str, patterns: Sequence[re.Pattern[str]] = SUBJECTS) -> str:
 def described(text: str) -> str:
     """Return the pod whose description begins with a line; empty if none does."""
     match = DESCRIBED.search(text)
-    return service_name(match[1] or match[2]) if match else ""
+    return service_name(next(filter(None, match.groups()))) if match else ""
 
 
 def program(text: str) -> str:

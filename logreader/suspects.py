@@ -198,13 +198,18 @@ def weigh(
             service.usual_errors += then
         if shape.level >= WARN:
             kinds[service.name, shape.template].append(number)
+    single: dict[str, list[Trouble]] = defaultdict(list)
     for (name, _), numbers in kinds.items():
         if any(counts.inside[number] for number in numbers):
             trouble = _trouble(tally, numbers, counts, named)
             telling = not trouble.usual and (trouble.level == FATAL or trouble.own_error)
             if window is None or telling or trouble.gain >= UNUSUAL_GAIN:
                 evidence[name].troubles.append(trouble)
+            elif trouble.names and not trouble.usual:
+                single[name].append(trouble)
     for service in evidence.values():
+        if service.died:  # of what it complained of, though only once
+            service.troubles += single[service.name]
         service.troubles.sort(key=lambda trouble: (-trouble.mass, trouble.example))
         expected = service.usual_lines * minutes
         fell_silent = expected >= SILENT_LINES and service.lines < SILENT * service.usual_lines

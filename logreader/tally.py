@@ -207,7 +207,7 @@ class Tally:
 
     def _speaker(self, raw: bytes | str | None, file_service: str) -> str:
         """Return the name of the service that speaks in a line."""
-        if not raw or file_service in self.known:
+        if not raw or raw.isdigit() or file_service in self.known:
             return file_service
         name = service_name(raw[:SPELLING])
         return self._namer.first(name) or name if self.known and name not in self.known else name
@@ -231,14 +231,15 @@ class Tally:
         pod = ""  # that is described
         for shape in self.shapes:
             pod = described(shape.example) or pod
+            if pod and EVENT.search(shape.example):
+                shape.service = self._number(pod)
             if shape.level < WARN:
                 continue
             speaker = self.services[shape.service]
             if PLATFORM.match(speaker):
                 about = namer.first(shape.example) or subject(shape.example)
             else:
-                of_pod = EVENT.search(shape.example) and speaker == UNNAMED
-                about = (of_pod and pod) or subject(shape.example, TOLD)
+                about = speaker if speaker == pod else subject(shape.example, TOLD)
                 if speaker not in (UNNAMED, about) and not (about and no_name(speaker)):
                     continue
             process = about.removesuffix("-server")

@@ -23,13 +23,14 @@ STRAY = -3  # the same while it is not known whether it has one elsewhere
 ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 END = 7_258_118_400  # the year 2200: no time is later
 MONTHS, FRENCH = (WORDS["times"][name].split() for name in ("months", "french"))
-MONTH = rf"(?:{'|'.join(MONTHS)}|(?:{'|'.join(FRENCH)})\.?)"
+SHORT = rf"(?:{'|'.join(MONTHS)}|(?:{'|'.join(FRENCH)})\.?)"  # of a month's name
+MONTH = rf"{SHORT}(?:[a-z]{{2,6}})?"
 MONTH_NUMBERS = {name.encode(): number % 12 + 1 for number, name in enumerate([*MONTHS, *FRENCH])}
 CLOCK = r"\d\d:\d\d:\d\d"
 ZONES: dict[str, int] = WORDS["times"]["zones"]  # to hours from UTC
 ZONE = rf"( ?(?:[+-]\d\d:?\d\d|{'|'.join(ZONES)})(?![\w:]))?"
 # The parts of a time; fractions of a second are left out.
-PART = re.compile(rf"(?<!:\d\d\.)(?<!\d)\d+|{MONTH}|\b[AP]M\b".encode())
+PART = re.compile(rf"(?<!:\d\d\.)(?<!\d)\d+|{SHORT}|\b[AP]M\b".encode())
 
 Groups = tuple[bytes, bytes | None]  # of a form's pattern: the time to the second, and its zone
 
