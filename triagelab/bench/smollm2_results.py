@@ -6,6 +6,7 @@ grammar, as GRPO samples.
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from logtriage.world.tasks import TASKS
 
 from ..language_models.smollm2 import SMOLLM2
 from .evaluation import evaluate
-from .intervals import KEYS, Interval, compare_recipes, holm, matched, stratified_mean, verdict
+from .intervals import KEYS, compare_recipes, holm, two_way_mean, verdict
 from .journal import open_table
 from .plots import Picture, plot_policies, words
 from .published import RESULTS, actions_of, played_by, read, record
@@ -35,23 +36,28 @@ STAGES = {
     "novice/more": "novice's lessons, and more",
     "expert/base": "expert's lessons",
     "expert/seed-1/model": "expert's lessons, then GRPO",
+    "expert/seed-2/model": "expert's lessons, then GRPO, seed 2",
     "expert/more": "expert's lessons, and more",
     "expert/more-grpo/model": "expert's lessons, and more, then GRPO",
 }
 # Stages whose adapters stay in `runs`; they are played, too.
 UNPUBLISHED = (
     *("novice/base", "novice/seed-1/model", "novice/more"),
-    *("expert/more", "expert/more-grpo/model"),
+    *("expert/seed-2/model", "expert/more", "expert/more-grpo/model"),
 )
 LEARNED = "expert/seed-1/model"
+SEEDS = (LEARNED, "expert/seed-2/model")
 WATCHED = {BEFORE: "expert/base", AFTER: LEARNED}  # by their names on the page
-COMPARED = (  # stages before and after, and how they played
-    *(("novice/base", "novice/seed-1/model", way) for way in ("constrained", "sampled")),
-    ("expert/base", LEARNED, "constrained"),
-    ("expert/base", LEARNED, "sampled"),
-    ("expert/base", "expert/more", "constrained"),
-    ("expert/more", LEARNED, "constrained"),
-    ("expert/more", "expert/more-grpo/model", "constrained"),
+COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
+    # The stage before, that after or the seeds of that, and how they played.
+    ("novice/base", ["novice/seed-1/model"], "constrained"),
+    ("novice/base", ["novice/seed-1/model"], "sampled"),
+    *(("expert/base", [seed], "constrained") for seed in SEEDS),
+    ("expert/base", SEEDS, "constrained"),
+    ("expert/base", [LEARNED], "sampled"),
+    ("expert/base", ["expert/more"], "constrained"),
+    ("expert/more", SEEDS, "constrained"),
+    ("expert/more", ["expert/more-grpo/model"], "constrained"),
 )
 ADAPTER = "adapter_model.safetensors"
 WAYS: dict[str, dict[str, Any]] = {  # options of `in_memory`
@@ -216,37 +222,40 @@ def stages_table() -> str:
     )
 
 
-def _pairs(frame: pd.DataFrame, before: str, after: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The scores of two policies on the same incidents of each task."""
-    old, new = (frame[frame["policy"] == name] for name in (before, after))
-    return [matched(old[old["task"] == task], new[new["task"] == task]) for task in TASKS]
-
-
-def _mean_gain(pairs: list[tuple[np.ndarray, np.ndarray]]) -> Interval:
-    return stratified_mean([after - before for before, after in pairs])
+def _gains(frame: pd.DataFrame, before: str, after: Sequence[str]) -> list[np.ndarray]:
+    """How much higher some policies score than one before on the same incidents, by task: arrays
+    (policies, incidents), nan where one of them lacks an incident of another.
+    """
+    gained = []
+    for task in TASKS:
+        own = frame[(frame["task"] == task) & frame["policy"].isin([before, *after])]
+        scores = own.pivot(index=["split", "index"], columns="policy", values="score")
+        gained.append(scores[[*after]].sub(scores[before], axis=0).to_numpy(float).T)
+    return gained
 
 
 def gains_table() -> str:
     """How much higher one stage scores than another on the same incidents, for `COMPARED`."""
     frame = with_truth(_on_test()[0])
     rows = []
-    for *stages, way in COMPARED:
-        before, after = (policy_of(stage, way) for stage in stages)
-        if not {before, after} <= {*frame["policy"]}:
-            continue
-        pairs = _pairs(frame, before, after)
-        gains = [compare_recipes(*pair, paired=True) for pair in pairs]
+    for stage, learned, way in COMPARED:
+        before, after = policy_of(stage, way), [policy_of(name, way) for name in learned]
+        gained = _gains(frame, before, after)
+        gains = [compare_recipes(np.zeros(own.shape[1]), own.mean(0), True) for own in gained]
         adjusted = holm([p for _, p in gains])
-        cells = {"from": STAGES[stages[0]], "to": STAGES[stages[1]], "play": way}
+        called = STAGES[learned[0]] + (", both seeds" if len(learned) > 1 else "")
+        cells: dict[str, Any] = {"from": STAGES[stage], "to": called, "play": way}
         for task, (gain, p), corrected in zip(TASKS, gains, adjusted, strict=True):
             better = verdict(gain.mean, p, corrected) == "better"
             cells[words(task)] = f"**{gain:.2f}**" if better else f"{gain:.2f}"
-        of_faults = _mean_gain(_pairs(frame[frame["real"]], before, after))
-        rows.append(cells | {"mean": _mean_gain(pairs), "mean, real faults alone": of_faults})
+        of_faults = _gains(frame[frame["real"]], before, after)
+        cells |= {"mean": two_way_mean(gained), "mean, real faults alone": two_way_mean(of_faults)}
+        rows.append(cells)
     return table(
         rows,
-        "Gains in score, paired by incident, with 95 % intervals (of tasks by t, of the mean by"
-        " bootstrap). Bold: better after Holm's correction over the tasks.",
+        "Gains in score, paired by incident, with 95 % intervals (of tasks by t over incidents, of"
+        " the mean by bootstrap, over seeds, too). Bold: better after Holm's correction over the"
+        " tasks.",
     )
 
 
@@ -273,7 +282,8 @@ def new_splits_table() -> str:
         cells: dict[str, Any] = {"split": f"`{split}`", "what is new": new}
         cells["incidents of each task"] = str(counts[split])
         cells |= {name: shares[split, name] for name in stages}
-        cells["gain by GRPO"] = _mean_gain(_pairs(frame[frame["split"] == split], *stages[1:]))
+        own = frame[frame["split"] == split]
+        cells["gain by GRPO"] = two_way_mean(_gains(own, stages[1], stages[2:]))
         rows.append(cells | {name: shares[split, name] for name in embedded})
     return table(
         rows,
@@ -284,19 +294,21 @@ def new_splits_table() -> str:
 
 def stage_facts() -> dict[str, Any]:
     """Mean scores over the tasks, where the grammar holds: `smollm2.zero` as the model is,
-    `smollm2.expert` after an expert's lessons, and `smollm2.grpo` after GRPO from there, which
-    gains `smollm2.gain`, and over as much more imitation `smollm2.over_more`. The last four are of
-    `smollm2.incidents` of each task.
+    `smollm2.expert` after an expert's lessons, and `smollm2.grpo` after GRPO from there, both
+    seeds, which gain `smollm2.gain`, and over as much more imitation `smollm2.over_more`. The last
+    four are of `smollm2.incidents` of each task.
     """
     frame, _ = _on_test()
     means = frame.groupby(["policy", "task"])["score"].mean().groupby("policy").mean()
-    base, learned = policy_of("expert/base"), policy_of(LEARNED)
-    stages = {"zero": "zero-shot, constrained", "expert": base, "grpo": learned}
-    numbers: dict[str, Any] = {f"smollm2.{name}": means[stage] for name, stage in stages.items()}
-    numbers["smollm2.gain"] = _mean_gain(_pairs(frame, base, learned))
-    numbers["smollm2.over_more"] = _mean_gain(_pairs(frame, policy_of("expert/more"), learned))
-    incidents = frame[frame["policy"] == learned]["index"].nunique()
-    return numbers | {"smollm2.incidents": f"{incidents}"}
+    learned = [policy_of(seed) for seed in SEEDS]
+    return {
+        "smollm2.zero": means["zero-shot, constrained"],
+        "smollm2.expert": means[policy_of("expert/base")],
+        "smollm2.grpo": means[learned].mean(),
+        "smollm2.gain": two_way_mean(_gains(frame, policy_of("expert/base"), learned)),
+        "smollm2.over_more": two_way_mean(_gains(frame, policy_of("expert/more"), learned)),
+        "smollm2.incidents": f"{frame[frame['policy'].isin(learned)]['index'].nunique()}",
+    }
 
 
 def plot_stages() -> Picture:
