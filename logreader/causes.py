@@ -20,7 +20,7 @@ class Cause(NamedTuple):
 _TABLE = tomllib.loads(Path(__file__).with_name("causes.toml").read_text("utf-8"))["causes"]
 CAUSES = [
     (
-        re.compile(f"(?i){row['pattern']}"),
+        re.compile("(?i)" + "|".join(row[key] for key in ("pattern", "also") if key in row)),
         Cause(row["name"], row.get("own", True), row.get("vague", False)),
     )
     for row in _TABLE

@@ -61,14 +61,14 @@ def level_of(text: bytes, status: bytes) -> int:
     """Return the level of a line by, in turn: that somebody died, stated trouble, `status`, any
     stated level, words.
     """
-    if DIED.search(text.lower()):
+    small = text.lower()
+    if DIED.search(small):
         return FATAL
     stated = stated_level(text)
     if status and (stated is None or stated < WARN):
         return level_of_status(status)
     if stated is not None:
         return stated
-    small = text.lower()
     if BAD.search(small):
         return FATAL
     if COUNTED.search(small):

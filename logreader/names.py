@@ -24,7 +24,8 @@ SOURCE_FILE, PUBLIC = re.compile(WORDS["hosts"]["files"]), re.compile(WORDS["hos
 NOBODY = word_of(WORDS["hosts"]["words"])
 PLATFORM = re.compile(f"^(?:{WORDS['platform']['names']})$")
 RESOLVER = re.compile(f"^(?:{WORDS['platform']['resolvers']})$")
-DESCRIBED, EVENT = (re.compile(WORDS["platform"][name]) for name in ("described", "event"))
+DESCRIBED = [re.compile(WORDS["platform"]["described"])]  # whose group is the pod
+EVENT = re.compile(WORDS["platform"]["event"])
 TOLD = [*map(re.compile, WORDS["platform"]["told"])]
 PROGRAMS = {row["name"]: re.compile(row["pattern"]) for row in WORDS["programs"]}
 LIBRARIES = WORDS["libraries"]  # what they speak of, by their names
@@ -106,12 +107,6 @@ def subject(text: str, patterns: Sequence[re.Pattern[str]] = SUBJECTS) -> str:
     """Return the process, container or pod that a line of the platform is about; empty if none."""
     match = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
     return REPLICA.sub("", service_name(next(filter(None, match.groups())))) if match else ""
-
-
-def described(text: str) -> str:
-    """Return the pod whose description begins with a line; empty if none does."""
-    match = DESCRIBED.search(text)
-    return service_name(next(filter(None, match.groups()))) if match else ""
 
 
 def program(text: str) -> str:

@@ -27,9 +27,7 @@ MANY = 200  # records from which an error is nothing special
 LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
 RECOVERED = 6  # lines after the last error from which a service works again
 # Lines of compose, and those of a stack trace that a container's log has, each with its head.
-NOT_SAID = any_of(
-    [WORDS["speakers"]["compose"], r"^[^|]{1,70}\|(?:\s+(?:at |File \"|\.\.\. \d)|\s{3,}\S)"]
-)
+NOT_SAID = any_of([WORDS["speakers"]["compose"], r"^[^|]{1,70}\|\s+(?:at |File \"|\.\.\. \d)"])
 # Weights of the log-odds that the first suspect is right. They were fitted to logs that the
 # simulator made of incidents of `train`; results/own-logs.md tells how they fare on others.
 OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
@@ -133,8 +131,9 @@ def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> st
     """
     apart = [name for name, own in evidence.items() if any(map(_unreachable, own.troubles))]
     unresolved = {name: names for name, own in evidence.items() if (names := _unresolved(own))}
-    if len(unresolved) > 1 and not set.intersection(*unresolved.values()):
-        apart = [*unresolved]
+    shared = sum(map(len, unresolved.values())) > len(set().union(*unresolved.values()))
+    if not shared and not evidence[suspects[0].service].cause:
+        apart = [*unresolved] if len(unresolved) > 1 else apart
     if len(apart) > 1 and not evidence[suspects[0].service].died:
         return " and ".join(apart)
     speakers, first = speakers_of(tally), suspects[0].service
@@ -211,10 +210,10 @@ def _mostly_calm(log: Log, findings: Findings) -> bool:
 
 
 def _alone(findings: Findings) -> bool:
-    """Whether the only suspect tells more than one error, and nothing of what others do."""
+    """Whether the only suspect tells errors of several kinds, and nothing of what others do."""
     shown = findings.evidence[findings.suspects[0].service]
-    errors = sum(trouble.lines for trouble in shown.troubles if trouble.level > WARN)
-    return len(findings.suspects) == 1 and errors > 1 and shown.own_share == 1.0
+    errors = [trouble for trouble in shown.troubles if trouble.level > WARN]
+    return len(findings.suspects) == 1 and len(errors) > 1 and shown.own_share == 1.0
 
 
 def _said(tally: Tally) -> Iterator[tuple[int, Shape, int]]:

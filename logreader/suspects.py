@@ -9,6 +9,7 @@ stays with a service makes it suspect: a random walk along complaints, as in Pag
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import log2
 
 from logtriage.world.call_graph import CallGraph
@@ -64,16 +65,20 @@ class Trouble:
         own = self.level > WARN and tells_own_cause(self.example)
         return own and not SYMPTOMS.search(self.example)
 
-    @property
+    @cached_property
     def cause(self) -> bool:
         """Whether its words tell of a cause within the service itself."""
         return (self.own_error or bool(CAUSES.search(self.example))) and not self.names
 
     @property
+    def of_another(self) -> bool:
+        """Whether its words say what another service has done."""
+        return self.happened is not None and not self.happened.own
+
+    @cached_property
     def symptom(self) -> bool:
         """Whether its level or words tell of what another service does."""
-        of_another = self.happened is not None and not self.happened.own
-        tells = of_another or bool(SYMPTOMS.search(self.example))
+        tells = self.of_another or bool(SYMPTOMS.search(self.example))
         return self.level == FAILED or (tells and not self.cause)
 
     @property
@@ -81,7 +86,7 @@ class Trouble:
         """Whether it tells only how the service ended."""
         return self.happened is not None and self.happened.vague
 
-    @property
+    @cached_property
     def mass(self) -> float:
         """How strongly it tells that something is wrong: its gain, weighted by its words."""
         if self.cause:
@@ -122,7 +127,9 @@ class ServiceEvidence:
 
     @property
     def ended_share(self) -> float:
-        """The share of its trouble that tells only how it ended."""
+        """The share of its trouble that tells only how it ended; 0 if more tells why."""
+        if any(trouble.cause and not trouble.ended for trouble in self.troubles):
+            return 0.0
         ended = sum(trouble.mass for trouble in self.troubles if trouble.ended)
         return ended / self._total if ended else 0.0
 
@@ -198,7 +205,7 @@ def weigh(
             service.usual_errors += then
         if shape.level >= WARN:
             kinds[service.name, shape.template].append(number)
-    single: dict[str, list[Trouble]] = defaultdict(list)
+    few: dict[str, list[Trouble]] = defaultdict(list)
     for (name, _), numbers in kinds.items():
         if any(counts.inside[number] for number in numbers):
             trouble = _trouble(tally, numbers, counts, named)
@@ -206,10 +213,10 @@ def weigh(
             if window is None or telling or trouble.gain >= UNUSUAL_GAIN:
                 evidence[name].troubles.append(trouble)
             elif trouble.names and not trouble.usual:
-                single[name].append(trouble)
+                few[name].append(trouble)
     for service in evidence.values():
-        if service.died:  # of what it complained of, though only once
-            service.troubles += single[service.name]
+        if service.died:  # what it complained of counts, though it were one line
+            service.troubles += few[service.name]
         service.troubles.sort(key=lambda trouble: (-trouble.mass, trouble.example))
         expected = service.usual_lines * minutes
         fell_silent = expected >= SILENT_LINES and service.lines < SILENT * service.usual_lines
@@ -328,11 +335,12 @@ def may_be_named(name: str) -> bool:
 
 
 def _flow(service: ServiceEvidence, evidence: Evidence, calls: Calls) -> dict[str, float]:
-    """Return the shares of a service's mass that flow to others. What it ended of is what it
-    complains of, if those speak.
+    """Return the shares of a service's mass that flow to others. What it ended of is what others
+    that speak do to it.
     """
     flow = {other: share for other, share in service.names.items() if share > 0.0}
-    speaking = {other: share for other, share in flow.items() if evidence[other].lines > 0.0}
+    lacking = {name for trouble in service.troubles if trouble.of_another for name in trouble.names}
+    speaking = {name: flow[name] for name in lacking & {*flow} if evidence[name].lines > 0.0}
     for other, share in speaking.items():
         flow[other] += service.ended_share * share / sum(speaking.values())
     unnamed = 1.0 - min(1.0, sum(flow.values()))

@@ -17,12 +17,12 @@ from logtriage.play.actions import visible
 from .causes import tells_own_cause
 from .levels import ERROR, FATAL, WARN, level_of, status_of
 from .names import (
+    DESCRIBED,
     EVENT,
     PLATFORM,
     REPLICA,
     TOLD,
     Namer,
-    described,
     program,
     service_name,
     shared_prefix,
@@ -230,7 +230,7 @@ class Tally:
         namer = Namer(REPLICA.sub("", name) for name in known)
         pod = ""  # that is described
         for shape in self.shapes:
-            pod = described(shape.example) or pod
+            pod = subject(shape.example, DESCRIBED) or pod
             if pod and EVENT.search(shape.example):
                 shape.service = self._number(pod)
             if shape.level < WARN:
