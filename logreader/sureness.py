@@ -129,14 +129,15 @@ def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> st
     speaks and says that it can reach nobody, or several that cannot reach what has no name, or not
     resolve different names, while nobody tells what it died of.
     """
+    first = suspects[0].service
     apart = [name for name, own in evidence.items() if any(map(_unreachable, own.troubles))]
-    unresolved = {name: names for name, own in evidence.items() if (names := _unresolved(own))}
+    unresolved = {name: _unresolved(own) for name, own in evidence.items() if _unresolved(own)}
     shared = sum(map(len, unresolved.values())) > len(set().union(*unresolved.values()))
-    if not shared and not evidence[suspects[0].service].cause:
-        apart = [*unresolved] if len(unresolved) > 1 else apart
-    if len(apart) > 1 and not evidence[suspects[0].service].died:
+    if len(unresolved) > 1 and not shared and not evidence[first].cause:
+        apart = [*unresolved]
+    if len(apart) > 1 and not evidence[first].died:
         return " and ".join(apart)
-    speakers, first = speakers_of(tally), suspects[0].service
+    speakers = speakers_of(tally)
     if len(speakers) > 1 or first in speakers:
         return ""
     (client,) = speakers
