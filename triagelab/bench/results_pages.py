@@ -45,8 +45,8 @@ from .strata import with_truth
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/LEADERBOARD.md": {"leaderboard": lambda: leaderboard_table(published_stages())},
     "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
-    "docs/smollm2.md": {"stages": stages_table, "gains": gains_table, "splits": new_splits_table},
-    "results/training.md": {"expert": partial(track_table, "expert")},
+    "docs/smollm2.md": {"stages": stages_table, "splits": new_splits_table},
+    "results/training.md": {"expert": partial(track_table, "expert"), "gains": gains_table},
     "docs/real.md": {"real": real_incidents_table},
 }
 # History, which stays as it was written, and samples.

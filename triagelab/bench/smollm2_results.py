@@ -54,7 +54,7 @@ COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
     ("novice/base", ["novice/seed-1/model"], "sampled"),
     *(("expert/base", [seed], "constrained") for seed in SEEDS),
     ("expert/base", SEEDS, "constrained"),
-    ("expert/base", [LEARNED], "sampled"),
+    *(("expert/base", [seed], "sampled") for seed in SEEDS),
     ("expert/base", ["expert/more"], "constrained"),
     ("expert/more", SEEDS, "constrained"),
     ("expert/more", ["expert/more-grpo/model"], "constrained"),
@@ -186,8 +186,9 @@ def published_stages() -> dict[str, pd.DataFrame]:
     """
     unpublished = [STAGES[name] for name in UNPUBLISHED]
     stages = _held(_on_test()[0]).groupby("policy")
+    seeds = {STAGES[LEARNED]: f", the first of {len(SEEDS)} seeds"}
     return {
-        f"SmolLM2: {stage}, {own['index'].nunique()} incidents": own
+        f"SmolLM2: {stage}{seeds.get(stage, '')}, {own['index'].nunique()} incidents": own
         for stage, own in stages
         if stage not in unpublished
     }
@@ -215,7 +216,7 @@ def stages_table() -> str:
         rows.append(cells)
     return table(
         rows,
-        "The first incidents of each task of `test`, one seed, 95 % bootstrap intervals over"
+        "The first incidents of each task of `test`, 95 % bootstrap intervals over"
         f" incidents. *Sampled* is constrained, at temperature 1, as GRPO plays. Of {made:,.0f}"
         f" calls {refused:.0f} were refused. The last rows are of others on the same incidents; the"
         " embedded agent's are of the first of five seeds.",
@@ -240,23 +241,35 @@ def gains_table() -> str:
     rows = []
     for stage, learned, way in COMPARED:
         before, after = policy_of(stage, way), [policy_of(name, way) for name in learned]
-        gained = _gains(frame, before, after)
-        gains = [compare_recipes(np.zeros(own.shape[1]), own.mean(0), True) for own in gained]
-        adjusted = holm([p for _, p in gains])
-        called = STAGES[learned[0]] + (", both seeds" if len(learned) > 1 else "")
+        gained, called = _gains(frame, before, after), STAGES[learned[0]]
+        if len(learned) > 1:
+            called, gains = (
+                f"{called}, both seeds",
+                [f"{two_way_mean([own]):.2f}" for own in gained],
+            )
+        else:
+            gains = _of_one_seed(gained)
         cells: dict[str, Any] = {"from": STAGES[stage], "to": called, "play": way}
-        for task, (gain, p), corrected in zip(TASKS, gains, adjusted, strict=True):
-            better = verdict(gain.mean, p, corrected) == "better"
-            cells[words(task)] = f"**{gain:.2f}**" if better else f"{gain:.2f}"
+        cells |= {words(task): gain for task, gain in zip(TASKS, gains, strict=True)}
         of_faults = _gains(frame[frame["real"]], before, after)
         cells |= {"mean": two_way_mean(gained), "mean, real faults alone": two_way_mean(of_faults)}
         rows.append(cells)
     return table(
         rows,
-        "Gains in score, paired by incident, with 95 % intervals (of tasks by t over incidents, of"
-        " the mean by bootstrap, over seeds, too). Bold: better after Holm's correction over the"
-        " tasks.",
+        "Gains in score, paired by incident, with 95 % intervals (of tasks by t over incidents; of"
+        " the mean, and of both seeds, by bootstrap over incidents and seeds). Bold: better after"
+        " Holm's correction over the tasks.",
     )
+
+
+def _of_one_seed(gained: list[np.ndarray]) -> list[str]:
+    """The gain on each task with its t interval; in bold where it is better after correction."""
+    gains = [compare_recipes(np.zeros(own.shape[1]), own[0], paired=True) for own in gained]
+    adjusted = holm([p for _, p in gains])
+    return [
+        f"**{gain:.2f}**" if verdict(gain.mean, p, corrected) == "better" else f"{gain:.2f}"
+        for (gain, p), corrected in zip(gains, adjusted, strict=True)
+    ]
 
 
 def _on_splits() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -288,25 +301,28 @@ def new_splits_table() -> str:
     return table(
         rows,
         f"Shares of `{REFERENCE}`'s mean score on the same incidents, and the gain in"
-        " score, with 95 % intervals. One seed of each.",
+        " score, with 95 % intervals. The first seed of each.",
     )
 
 
 def stage_facts() -> dict[str, Any]:
     """Mean scores over the tasks, where the grammar holds: `smollm2.zero` as the model is,
-    `smollm2.expert` after an expert's lessons, and `smollm2.grpo` after GRPO from there, both
-    seeds, which gain `smollm2.gain`, and over as much more imitation `smollm2.over_more`. The last
-    four are of `smollm2.incidents` of each task.
+    `smollm2.expert` after an expert's lessons. GRPO from there gains `smollm2.gain` with both
+    seeds, `smollm2.gain.1` and `.2` with each, and `smollm2.over_more` over as much more imitation,
+    which gains `smollm2.more`. All are of the `smollm2.incidents` of each task.
     """
     frame, _ = _on_test()
     means = frame.groupby(["policy", "task"])["score"].mean().groupby("policy").mean()
+    base, more = policy_of("expert/base"), policy_of("expert/more")
     learned = [policy_of(seed) for seed in SEEDS]
     return {
         "smollm2.zero": means["zero-shot, constrained"],
-        "smollm2.expert": means[policy_of("expert/base")],
-        "smollm2.grpo": means[learned].mean(),
-        "smollm2.gain": two_way_mean(_gains(frame, policy_of("expert/base"), learned)),
-        "smollm2.over_more": two_way_mean(_gains(frame, policy_of("expert/more"), learned)),
+        "smollm2.expert": means[base],
+        "smollm2.gain": two_way_mean(_gains(frame, base, learned)),
+        "smollm2.gain.1": two_way_mean(_gains(frame, base, learned[:1])),
+        "smollm2.gain.2": two_way_mean(_gains(frame, base, learned[1:])),
+        "smollm2.more": two_way_mean(_gains(frame, base, [more])),
+        "smollm2.over_more": two_way_mean(_gains(frame, more, learned)),
         "smollm2.incidents": f"{frame[frame['policy'].isin(learned)]['index'].nunique()}",
     }
 

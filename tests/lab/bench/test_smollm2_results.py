@@ -20,6 +20,7 @@ from triagelab.bench.smollm2_results import (
     describe_calls,
     policy_of,
     publish_adapters,
+    stage_facts,
 )
 from triagelab.bench.verify import MATCH, verify
 from triagelab.language_models.loading import weights_digest
@@ -75,6 +76,13 @@ def test_stages_are_published_in_16_bit(tmp_path, monkeypatch):
         name,
         "base.json",
     ]
+
+
+def test_the_gain_of_both_seeds_is_between_theirs_and_less_certain():
+    facts = stage_facts()
+    both, first, second = (facts[f"smollm2.gain{seed}"] for seed in ("", ".1", ".2"))
+    assert both.mean == pytest.approx((first.mean + second.mean) / 2)
+    assert both.high - both.low > max(first.high - first.low, second.high - second.low)
 
 
 def test_refused_calls_are_counted():
