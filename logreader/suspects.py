@@ -340,7 +340,11 @@ def _flow(service: ServiceEvidence, evidence: Evidence, calls: Calls) -> dict[st
     """
     flow = {other: share for other, share in service.names.items() if share > 0.0}
     lacking = {name for trouble in service.troubles if trouble.of_another for name in trouble.names}
-    speaking = {name: flow[name] for name in lacking & {*flow} if evidence[name].lines > 0.0}
+    speaking = {
+        name: share
+        for name, share in flow.items()
+        if name in lacking and evidence[name].lines > 0.0
+    }
     for other, share in speaking.items():
         flow[other] += service.ended_share * share / sum(speaking.values())
     unnamed = 1.0 - min(1.0, sum(flow.values()))
