@@ -1,7 +1,7 @@
 """How sure it is that the first suspect is the root: a probability, and what speaks against it."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import exp, log
 
 from logtriage.play.actions import visible
@@ -26,8 +26,8 @@ MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its 
 MANY = 200  # records from which an error is nothing special
 LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
 RECOVERED = 6  # lines after the last error from which a service works again
-# Lines of compose, and those of a stack trace that a container's log has, each with its head.
-NOT_SAID = any_of([WORDS["speakers"]["compose"], r"^[^|]{1,70}\|\s+(?:at |File \"|\.\.\. \d)"])
+Row = tuple[int, Shape, int]  # see `Tally.lines`
+NOT_SAID = any_of([WORDS["speakers"]["compose"], WORDS["speakers"]["stack"]])
 # Weights of the log-odds that the first suspect is right. They were fitted to logs that the
 # simulator made of incidents of `train`; results/own-logs.md tells how they fare on others.
 OWN_CAUSE, BLAMED, NEXT, GAIN = 1.6, 1.1, -2.5, 0.85
@@ -131,7 +131,7 @@ def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> st
     """
     first = suspects[0].service
     apart = [name for name, own in evidence.items() if any(map(_unreachable, own.troubles))]
-    unresolved = {name: _unresolved(own) for name, own in evidence.items() if _unresolved(own)}
+    unresolved = {name: lacks for name, own in evidence.items() if (lacks := _unresolved(own))}
     shared = sum(map(len, unresolved.values())) > len(set().union(*unresolved.values()))
     if len(unresolved) > 1 and not shared and not evidence[first].cause:
         apart = [*unresolved]
@@ -198,10 +198,11 @@ def _mostly_calm(log: Log, findings: Findings) -> bool:
     """Whether little in a log is trouble, and in it nothing dies that does not work again. In a
     short log, a line by which the first suspect tells what has happened to itself is enough.
     """
-    if _recovered(log, findings.suspects[0].service):
+    said = _said(log.tally)
+    if _recovered(log, said, findings.suspects[0].service):
         return True
     lines = Counter[int]()
-    for _, shape, count in _said(log.tally):
+    for _, shape, count in said:
         lines[shape.level] += count
     trouble = sum(count for level, count in lines.items() if level >= WARN)
     if lines[FATAL] or trouble >= LEAST_TROUBLE * lines.total():
@@ -217,11 +218,10 @@ def _alone(findings: Findings) -> bool:
     return len(findings.suspects) == 1 and len(errors) > 1 and shown.own_share == 1.0
 
 
-def _said(tally: Tally) -> Iterator[tuple[int, Shape, int]]:
-    """Yield the rows of a tally but for calm lines of compose and of stack traces."""
-    return (
-        row for row in tally.lines() if row[1].level >= WARN or not NOT_SAID.match(row[1].example)
-    )
+def _said(tally: Tally) -> list[Row]:
+    """Return the rows of a tally but for calm lines of compose and of stack traces."""
+    said = [shape.level >= WARN or not NOT_SAID.match(shape.example) for shape in tally.shapes]
+    return [(second, tally.shapes[n], count) for second, n, count in tally.rows() if said[n]]
 
 
 def _only_warned(tally: Tally) -> bool:
@@ -229,11 +229,11 @@ def _only_warned(tally: Tally) -> bool:
     return tally.records < MANY and max(shape.level for _, shape, _ in tally.lines()) <= WARN
 
 
-def _recovered(log: Log, service: str) -> bool:
+def _recovered(log: Log, rows: Sequence[Row], service: str) -> bool:
     """Whether a service prints calm lines after the last error, as one does that was started before
     what it needs and then again. Names that may be no services are of parts of one, unless it died.
     """
-    tally, rows = log.tally, [*_said(log.tally)]
+    tally = log.tally
     bad = [(second, shape.level) for second, shape, _ in rows if shape.level > WARN]
     last, died = max(bad, default=(-1, 0))[0], any(level == FATAL for _, level in bad)
     parts = set() if proven(log) or died else {*tally.services} - {UNNAMED}

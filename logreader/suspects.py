@@ -307,7 +307,10 @@ class Suspect:
 def rank(evidence: Evidence, calls: Calls | None = None) -> list[Suspect]:
     """Rank services by their share of what is wrong. `calls` are the callees of each, if known."""
     mass = {name: service.mass for name, service in evidence.items()}
-    flows = {name: _flow(service, evidence, calls or {}) for name, service in evidence.items()}
+    flows = {
+        name: _flow(service, _blamed(service, evidence), mass, calls or {})
+        for name, service in evidence.items()
+    }
     stays: dict[str, float] = defaultdict(float)
     moving = dict(mass)
     for _ in range(ROUNDS):
@@ -334,22 +337,27 @@ def may_be_named(name: str) -> bool:
     return name != UNNAMED and not PLATFORM.match(name)
 
 
-def _flow(service: ServiceEvidence, evidence: Evidence, calls: Calls) -> dict[str, float]:
-    """Return the shares of a service's mass that flow to others. What it ended of is what others
-    that speak do to it.
+def _blamed(service: ServiceEvidence, evidence: Evidence) -> dict[str, float]:
+    """Return whom a service complains of, with the share of its trouble that each is to blame for:
+    what it ended of is what those of them did that speak.
     """
-    flow = {other: share for other, share in service.names.items() if share > 0.0}
+    blamed = {other: share for other, share in service.names.items() if share > 0.0}
     lacking = {name for trouble in service.troubles if trouble.of_another for name in trouble.names}
-    speaking = {
-        name: share
-        for name, share in flow.items()
-        if name in lacking and evidence[name].lines > 0.0
+    speaking = [name for name in blamed if name in lacking and evidence[name].lines > 0.0]
+    total = sum(blamed[name] for name in speaking)
+    return blamed | {
+        name: blamed[name] + service.ended_share * blamed[name] / total for name in speaking
     }
-    for other, share in speaking.items():
-        flow[other] += service.ended_share * share / sum(speaking.values())
+
+
+def _flow(
+    service: ServiceEvidence, blamed: Mapping[str, float], mass: Mapping[str, float], calls: Calls
+) -> dict[str, float]:
+    """Return the shares of a service's mass that flow to others."""
+    flow = dict(blamed)
     unnamed = 1.0 - min(1.0, sum(flow.values()))
-    callees = [evidence[name] for name in calls.get(service.name, ()) if name in evidence]
-    troubled = {callee.name: callee.mass for callee in callees if callee.mass > 0.0}
+    callees = calls.get(service.name, ())
+    troubled = {name: mass[name] for name in callees if mass.get(name, 0.0) > 0.0}
     if unnamed > 0.0 and any(trouble.symptom for trouble in service.troubles):
         total = sum(troubled.values())
         for callee, amount in troubled.items():
