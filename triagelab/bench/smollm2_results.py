@@ -18,7 +18,7 @@ from logtriage.world.tasks import TASKS
 
 from ..language_models.smollm2 import SMOLLM2
 from .evaluation import evaluate
-from .intervals import KEYS, compare_recipes, holm, two_way_mean, verdict
+from .intervals import KEYS, compare_recipes, holm, matched, two_way_mean, verdict
 from .journal import open_table
 from .plots import Picture, plot_policies, words
 from .published import RESULTS, actions_of, played_by, read, record
@@ -225,14 +225,16 @@ def stages_table() -> str:
 
 def _gains(frame: pd.DataFrame, before: str, after: Sequence[str]) -> list[np.ndarray]:
     """How much higher some policies score than one before on the same incidents, by task: arrays
-    (policies, incidents), nan where one of them lacks an incident of another.
+    (policies, incidents). `ValueError` if one of them lacks an incident of another.
     """
-    gained = []
-    for task in TASKS:
-        own = frame[(frame["task"] == task) & frame["policy"].isin([before, *after])]
-        scores = own.pivot(index=["split", "index"], columns="policy", values="score")
-        gained.append(scores[[*after]].sub(scores[before], axis=0).to_numpy(float).T)
-    return gained
+
+    def gain(task: str, name: str) -> np.ndarray:
+        own = frame[frame["task"] == task]
+        old, new = (own[own["policy"] == policy] for policy in (before, name))
+        scores = matched(old, new)
+        return np.asarray(scores[1] - scores[0])
+
+    return [np.stack([gain(task, name) for name in after]) for task in TASKS]
 
 
 def gains_table() -> str:
@@ -243,10 +245,8 @@ def gains_table() -> str:
         before, after = policy_of(stage, way), [policy_of(name, way) for name in learned]
         gained, called = _gains(frame, before, after), STAGES[learned[0]]
         if len(learned) > 1:
-            called, gains = (
-                f"{called}, both seeds",
-                [f"{two_way_mean([own]):.2f}" for own in gained],
-            )
+            called += ", both seeds"
+            gains = [f"{two_way_mean([own]):.2f}" for own in gained]
         else:
             gains = _of_one_seed(gained)
         cells: dict[str, Any] = {"from": STAGES[stage], "to": called, "play": way}
