@@ -15,11 +15,12 @@ from itertools import pairwise
 from logtriage.play.actions import visible
 from logtriage.world.call_graph import CallGraph
 
+from .evidence import Evidence, Trouble, accusers
 from .levels import LEVEL_NAMES, stated_level
 from .lines import quoted
 from .log import STDIN, Log, LogFile
 from .sureness import POSSIBLE, UNSURE, sureness_of, tied
-from .suspects import Evidence, Findings, Suspect, Trouble, accusers, chain_to, findings_of
+from .suspects import Findings, Suspect, chain_to, findings_of
 from .tally import UNNAMED, Tally
 from .window import SLOTS, Window
 

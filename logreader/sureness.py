@@ -7,9 +7,10 @@ from math import exp, log
 from logtriage.play.actions import visible
 
 from .causes import CUT_OFF, UNREACHABLE, UNRESOLVED
+from .evidence import Evidence, ServiceEvidence, Trouble, accusers, changes
 from .levels import FATAL, WARN
 from .log import Log
-from .suspects import FEW, Evidence, Findings, ServiceEvidence, Suspect, Trouble, accusers, changes
+from .suspects import FEW, Findings, Suspect
 from .tally import UNNAMED, Shape, Tally, speakers_of
 from .words import WORDS, any_of
 

@@ -3,7 +3,7 @@
 import pytest
 from shop_log import START, calm, log_of, trouble
 
-from logreader.suspects import MOST_TARGETS, changes, weigh
+from logreader.evidence import MOST_TARGETS, changes, weigh
 from logreader.window import Window
 
 

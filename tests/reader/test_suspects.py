@@ -2,9 +2,10 @@
 
 import pytest
 
+from logreader.evidence import ServiceEvidence, Trouble
 from logreader.levels import ERROR, WARN
 from logreader.sureness import confidence, doubts
-from logreader.suspects import MOST_HOPS, ServiceEvidence, Trouble, chain_to, rank
+from logreader.suspects import MOST_HOPS, chain_to, rank
 
 
 def service(name, gain=0.0, blamed="", text="it failed", level=ERROR, silent=False):
