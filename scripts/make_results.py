@@ -32,6 +32,7 @@ from triagelab.bench.results_pages import write_pages
 from triagelab.bench.runs import settings_of
 from triagelab.bench.smollm2_results import (
     FOLDER,
+    average_seeds,
     play_stages,
     plot_splits,
     plot_stages,
@@ -111,12 +112,14 @@ def production() -> None:
 
 
 @app.command()
-def smollm2(incidents: int = 100, few: int = 30, new: int = 30) -> None:
+def smollm2(incidents: int = 100, few: int = 30, sampled: int = 60, new: int = 30) -> None:
     """Publish the adapters of SmolLM2's finished stages, and play each on incidents of each task of
-    `test`, `few` where no grammar holds it or it samples; some also on `new` of other splits.
+    `test`, `few` where no grammar holds it or it samples, `sampled` where seeds sample; some also
+    on `new` of other splits.
     """
+    average_seeds(RUNS / SMOLLM2)
     publish_adapters(RUNS / SMOLLM2)
-    play_stages(RUNS / SMOLLM2, incidents, few, new)
+    play_stages(RUNS / SMOLLM2, incidents, few, sampled, new)
     record_stages()
     write_picture()
     pages()

@@ -208,7 +208,7 @@ def compare_recipes(theirs: np.ndarray, ours: np.ndarray, paired: bool) -> tuple
     p value of no difference; interval and p value are nan if either has one seed.
 
     The incidents are taken as given: the interval is for other seeds on these incidents. If
-    `paired`, seeds pair by place (see `score_tables.trained_alike`); if not, it is Welch's test.
+    `paired`, seeds pair by place (see `sweep_tables.trained_alike`); if not, it is Welch's test.
     """
     difference = float(ours.mean() - theirs.mean())
     if min(theirs.size, ours.size) < 2:

@@ -368,7 +368,7 @@ def _draw_change(ax: Axes, row: pd.Series, y: int) -> None:
 
 
 def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
-    """Plot the held-out scores of a sweep, from `score_tables.gather`'s frame: one panel per task,
+    """Plot the held-out scores of a sweep, from `sweep_tables.gather`'s frame: one panel per task,
     one line per row. Faint dots are training seeds, the strong dot is their mean with its 95 %
     interval over seeds and incidents, and the grey dot is the base.
 

@@ -18,7 +18,7 @@ from logtriage.world.tasks import TASKS
 
 from ..language_models.smollm2 import SMOLLM2
 from .evaluation import evaluate
-from .intervals import KEYS, compare_recipes, holm, matched, two_way_mean, verdict
+from .intervals import KEYS, Interval, compare_recipes, holm, matched, two_way_mean, verdict
 from .journal import open_table
 from .plots import Picture, plot_policies, words
 from .published import RESULTS, actions_of, played_by, read, record
@@ -37,16 +37,21 @@ STAGES = {
     "expert/base": "expert's lessons",
     "expert/seed-1/model": "expert's lessons, then GRPO",
     "expert/seed-2/model": "expert's lessons, then GRPO, seed 2",
+    "expert/seed-3/model": "expert's lessons, then GRPO, seed 3",
+    "expert/averaged": "expert's lessons, then GRPO, seeds averaged",
     "expert/more": "expert's lessons, and more",
     "expert/more-grpo/model": "expert's lessons, and more, then GRPO",
 }
 # Stages whose adapters stay in `runs`; they are played, too.
 UNPUBLISHED = (
     *("novice/base", "novice/seed-1/model", "novice/more"),
-    *("expert/seed-2/model", "expert/more", "expert/more-grpo/model"),
+    *("expert/seed-2/model", "expert/seed-3/model", "expert/averaged"),
+    *("expert/more", "expert/more-grpo/model"),
 )
 LEARNED = "expert/seed-1/model"
-SEEDS = (LEARNED, "expert/seed-2/model")
+SEEDS = (LEARNED, "expert/seed-2/model", "expert/seed-3/model")
+AVERAGED = "expert/averaged"  # the mean of their weights
+SAMPLED = ("expert/base", *SEEDS, AVERAGED)  # played more often as GRPO plays
 WATCHED = {BEFORE: "expert/base", AFTER: LEARNED}  # by their names on the page
 COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
     # The stage before, that after or the seeds of that, and how they played.
@@ -54,9 +59,13 @@ COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
     ("novice/base", ["novice/seed-1/model"], "sampled"),
     *(("expert/base", [seed], "constrained") for seed in SEEDS),
     ("expert/base", SEEDS, "constrained"),
+    ("expert/base", [AVERAGED], "constrained"),
     *(("expert/base", [seed], "sampled") for seed in SEEDS),
+    ("expert/base", SEEDS, "sampled"),
+    ("expert/base", [AVERAGED], "sampled"),
     ("expert/base", ["expert/more"], "constrained"),
     ("expert/more", SEEDS, "constrained"),
+    ("expert/more", [AVERAGED], "constrained"),
     ("expert/more", ["expert/more-grpo/model"], "constrained"),
 )
 ADAPTER = "adapter_model.safetensors"
@@ -94,11 +103,35 @@ def publish_adapters(runs: Path) -> None:
                 shutil.copy(source / name, target / name)
 
 
+def folder_of(stage: str, runs: Path) -> Path:
+    """Where the adapter of a stage is, if it is there."""
+    return (runs if stage in UNPUBLISHED else FOLDER) / stage
+
+
+def average_seeds(runs: Path) -> None:
+    """Average the weights of the seeds' adapters, if all are there: one adapter, as if each step
+    had seen the incidents of them all.
+    """
+    from safetensors.torch import load_file, save_file  # imports torch
+
+    folders = [folder_of(seed, runs) for seed in SEEDS]
+    if not all(folder.is_dir() for folder in folders):
+        return
+    first, *others = [load_file(folder / ADAPTER) for folder in folders]
+    for name, weight in first.items():
+        total = sum((other[name].float() for other in others), weight.float())
+        first[name] = (total / len(folders)).half()
+    target = folder_of(AVERAGED, runs)
+    target.mkdir(exist_ok=True)
+    save_file(first, target / ADAPTER)
+    shutil.copy(folders[0] / "adapter_config.json", target)
+
+
 def stage_players(runs: Path) -> list[Player]:
     """The model itself, every published stage, and the others in `runs`, each in all ways."""
     sources: dict[str, str | Path] = {"zero-shot": SMOLLM2}
     for name, stage in STAGES.items():
-        folder = (runs if name in UNPUBLISHED else FOLDER) / name
+        folder = folder_of(name, runs)
         if folder.is_dir():
             sources[stage] = folder
     return [
@@ -120,16 +153,18 @@ def describe_calls(result: Result) -> dict[str, Any]:
     return {"calls": len(answers), "malformed": refused, "actions": actions_of(result.episode)}
 
 
-def play_stages(runs: Path, incidents: int, few: int, new: int) -> None:
+def play_stages(runs: Path, incidents: int, few: int, sampled: int, new: int) -> None:
     """Play every stage on the first incidents of each task of `test`: `incidents` by the grammar,
-    `few` in the other ways. `ON_SPLITS` play the first `new` of the splits that hold something
-    new, too. Goes on where it was stopped.
+    `few` in the other ways, `sampled` where `SAMPLED` sample. `ON_SPLITS` play the first `new` of
+    the splits that hold something new, too. Goes on where it was stopped.
     """
     players = stage_players(runs)
     held = [player for player in players if player.name.endswith(HELD)]
     others = [player for player in players if player not in held]
     everywhere = [player for player in held if player.name.removesuffix(HELD) in ON_SPLITS]
-    plans = [(held, "test", incidents), (others, "test", few)]
+    names = [policy_of(stage, "sampled") for stage in SAMPLED]
+    often = [player for player in others if player.name in names]
+    plans = [(held, "test", incidents), (others, "test", few), (often, "test", sampled)]
     plans += [(everywhere, split, new) for split in NEW if split != "test"]
     for playing, split, count in plans:
         plan = Plan([*TASKS], split, count)
@@ -245,7 +280,7 @@ def gains_table() -> str:
         before, after = policy_of(stage, way), [policy_of(name, way) for name in learned]
         gained, called = _gains(frame, before, after), STAGES[learned[0]]
         if len(learned) > 1:
-            called += ", both seeds"
+            called += f", {len(learned)} seeds"
             gains = [f"{two_way_mean([own]):.2f}" for own in gained]
         else:
             gains = _of_one_seed(gained)
@@ -307,22 +342,28 @@ def new_splits_table() -> str:
 
 def stage_facts() -> dict[str, Any]:
     """Mean scores over the tasks, where the grammar holds: `smollm2.zero` as the model is,
-    `smollm2.expert` after an expert's lessons. GRPO from there gains `smollm2.gain` with both
-    seeds, `smollm2.gain.1` and `.2` with each, and `smollm2.over_more` over as much more imitation,
-    which gains `smollm2.more`. All are of the `smollm2.incidents` of each task.
+    `smollm2.expert` after an expert's lessons. GRPO from there gains `smollm2.gain` over all seeds,
+    `smollm2.gain.1` and so on with each, `smollm2.averaged` if their weights are averaged, and
+    `smollm2.over_more` over as much more imitation, which gains `smollm2.more`. All are of the
+    `smollm2.incidents` of each task. In sampled play the seeds gain `smollm2.sampled`.
     """
     frame, _ = _on_test()
     means = frame.groupby(["policy", "task"])["score"].mean().groupby("policy").mean()
-    base, more = policy_of("expert/base"), policy_of("expert/more")
+
+    def gain(before: str, *after: str, way: str = "constrained") -> Interval:
+        learned = [policy_of(stage, way) for stage in after]
+        return two_way_mean(_gains(frame, policy_of(before, way), learned))
+
     learned = [policy_of(seed) for seed in SEEDS]
-    return {
+    each = {f"smollm2.gain.{seed}": gain("expert/base", name) for seed, name in enumerate(SEEDS, 1)}
+    return each | {
         "smollm2.zero": means["zero-shot, constrained"],
-        "smollm2.expert": means[base],
-        "smollm2.gain": two_way_mean(_gains(frame, base, learned)),
-        "smollm2.gain.1": two_way_mean(_gains(frame, base, learned[:1])),
-        "smollm2.gain.2": two_way_mean(_gains(frame, base, learned[1:])),
-        "smollm2.more": two_way_mean(_gains(frame, base, [more])),
-        "smollm2.over_more": two_way_mean(_gains(frame, more, learned)),
+        "smollm2.expert": means[policy_of("expert/base")],
+        "smollm2.gain": gain("expert/base", *SEEDS),
+        "smollm2.sampled": gain("expert/base", *SEEDS, way="sampled"),
+        "smollm2.averaged": gain("expert/base", AVERAGED),
+        "smollm2.more": gain("expert/base", "expert/more"),
+        "smollm2.over_more": gain("expert/more", *SEEDS),
         "smollm2.incidents": f"{frame[frame['policy'].isin(learned)]['index'].nunique()}",
     }
 

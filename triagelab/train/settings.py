@@ -46,8 +46,8 @@ class TrainingConfig:
     loop: Literal["kept", "trl"] = "kept"  # our own (see `loop`), or TRL's, which Unsloth needs
     # Credit every call with the episode's reward, or each answer with its own part (see `loop`).
     credit: Literal["episode", "part"] = "part"
-    # Whether the model can only write calls that exist (see `policies.llm.grammar`). Unsloth cannot
-    # do this: its kernels for log-probabilities take no mask.
+    # Whether the model can only write calls that exist (see `language_models.grammar`). Unsloth
+    # cannot do this: its kernels for log-probabilities take no mask.
     constrained: bool = True
     completion_tokens: Count = 1280  # of one episode, all turns and tool answers together
     turn_tokens: Count = 64  # new ones of a turn: room for five calls on services of a deep graph

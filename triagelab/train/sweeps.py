@@ -5,7 +5,7 @@ papermill, in `runs/<sweep>/<row>/seed-<seed>/`; Dask runs many of them. A point
 its `point.json` says so. That file is written after papermill has returned: the executed notebook
 proves nothing, since a kernel may die in its last cell. The notebook itself must continue what an
 unfinished point has done. When all are finished, `summary-<sweep>/` holds
-`episodes.parquet` (training by step, and every held-out episode: `bench.score_tables.gather`),
+`episodes.parquet` (training by step, and every held-out episode: `bench.sweep_tables.gather`),
 `summary.parquet` (one line per row and task: scores, gains, differences, with intervals),
 `seeds.png` (the same as a figure) and `sweep.json` (what was varied, when, at which commits).
 """
