@@ -54,9 +54,9 @@ def rank(evidence: Evidence, calls: Calls | None = None) -> list[Suspect]:
                 later[other] += amount * leaving * share / out
         moving = later
     kept = {name: amount for name, amount in stays.items() if amount > 0.0 and name != UNNAMED}
-    named = [name for name in kept if may_be_named(name)]
-    # What runs services is named only where it alone tells what has happened to itself, or where
-    # others complain of it alone.
+    # What runs services is named only where it died, where it alone tells what has happened to
+    # itself, or where others complain of it alone.
+    named = [name for name in kept if may_be_named(name) or evidence[name].died]
     named = named or [name for name in kept if evidence[name].cause or accusers(name, evidence)]
     total = sum(kept[name] for name in named)
     suspects = [Suspect(name, kept[name] / total) for name in named]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from itertools import compress, groupby
+from itertools import chain, compress, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -22,10 +22,15 @@ MISSING = -2  # the second of a line without a time
 STRAY = -3  # the same while it is not known whether it has one elsewhere
 ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 END = 7_258_118_400  # the year 2200: no time is later
-MONTHS, FRENCH = (WORDS["times"][name].split() for name in ("months", "french"))
-SHORT = rf"(?:{'|'.join(MONTHS)}|(?:{'|'.join(FRENCH)})\.?)"  # of a month's name
+ENGLISH, *OTHERS = (names.split() for names in WORDS["times"]["months"])
+OTHER = "|".join(dict.fromkeys(chain.from_iterable(OTHERS)))
+SHORT = rf"(?:{'|'.join(ENGLISH)}|(?:{OTHER})\.?)"  # of a month's name
 MONTH = rf"{SHORT}(?:[a-z]{{1,6}})?"
-MONTH_NUMBERS = {name.encode(): number % 12 + 1 for number, name in enumerate([*MONTHS, *FRENCH])}
+MONTH_NUMBERS = {
+    name.encode(): number
+    for names in (ENGLISH, *OTHERS)
+    for number, name in enumerate(names, start=1)
+}
 CLOCK = r"\d\d:\d\d:\d\d"
 ZONES: dict[str, int] = WORDS["times"]["zones"]  # to hours from UTC
 ZONE = rf"( ?(?:[+-]\d\d:?\d\d|{'|'.join(ZONES)})(?![\w:]))?"

@@ -109,16 +109,20 @@ def test_a_year_that_is_not_written_turns():
     assert december == january - 1 and again == december
 
 
-FRENCH = ["janv.", "févr.", "mars", "avr.", "mai", "juin"]
-FRENCH += ["juil.", "août", "sept.", "oct.", "nov.", "déc."]
+FRENCH = "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc."
+GERMAN = "Jan Feb März Apr Mai Juni Juli Aug Sept Okt Nov Dez"
+SPANISH = "ene feb mar abr may jun jul ago sep oct nov dic"
+ITALIAN = "gen feb mar apr mag giu lug ago set ott nov dic"
 
 
-@pytest.mark.parametrize("number", range(12))
-def test_french_months_are_months(number):
-    line = f"22 {FRENCH[number]} 2026 03:04:05 INFO x".encode()
-    (form,) = find_forms([line])
-    at = datetime(2026, number + 1, 22, 3, 4, 5, tzinfo=UTC)
-    assert Clock(form).read(line) == int(at.timestamp())
+@pytest.mark.parametrize("months", [FRENCH, GERMAN, SPANISH, ITALIAN])
+def test_months_of_other_languages_are_months(months):
+    for number, month in enumerate(months.split(), start=1):
+        whole, short = f"22 {month} 2026 03:04:05 INFO x", f"{month} 22 03:04:05 web cart[7]: x"
+        for line, year in ((whole.encode(), 2026), (short.encode(), 2000)):
+            (form,) = find_forms([line])
+            at = datetime(year, number, 22, 3, 4, 5, tzinfo=UTC)
+            assert Clock(form).read(line) == int(at.timestamp())
 
 
 @pytest.mark.parametrize("hours", [-5, 0, 7])
