@@ -35,7 +35,8 @@ class Interval(NamedTuple):
 
     def __format__(self, spec: str) -> str:
         """`f"{interval:.2f}"` is "0.50 [0.41, 0.59]"; without a spec there are three decimals."""
-        return "{} [{}, {}]".format(*(format(value, spec or ".3f") for value in self))
+        spec = f"z{spec or '.3f'}"  # z: no zero is negative
+        return "{} [{}, {}]".format(*(format(value, spec) for value in self))
 
     def __str__(self) -> str:
         return format(self)

@@ -174,14 +174,14 @@ def plot_policies(frame: pd.DataFrame) -> Picture:
             own = frame[(frame["task"] == task) & (frame["policy"] == policy)]
             draw_interval(ax, mean_interval(own["score"]), y, policy_colour(policy))
             steps = f"{own['steps'].mean():.1f}"
-            ax.text(1.2, y, steps, ha="right", va="center", fontsize=SMALL)
+            ax.text(1.2, y, steps, ha="right", va="center", fontsize=SMALL, backgroundcolor="w")
         ax.set(xlim=(-0.04, 1.22), xticks=UNIT)
         ax.grid(axis="y", color=FAINT, lw=0.5)
         ax.set_axisbelow(True)
     counts = frame.groupby(["policy", "task"])["index"].nunique()
     figure.supxlabel(
-        f"mean score of {range_of(counts)} incidents (0 to 1), 95 % intervals; at the right, mean"
-        " steps",
+        f"mean score of {range_of(counts)} incidents of each panel (0 to 1), 95 % intervals; at the"
+        " right, mean steps",
         fontsize=10,
     )
     name_rows(panels[tasks[0]], policies, map(policy_colour, policies))
@@ -268,12 +268,11 @@ def plot_checkpoints(training: Frames, checkpoints: Frames, evaluations: Frames)
         label_ends(ax, ends)
     levels = {task: [at.mean() for at in each] for task, each in scores.items()}
     most = max(tasks, key=lambda task: levels[task][-1] - levels[task][0])
-    best = x[int(np.argmax(np.mean([*levels.values()], axis=0)))]
-    title = f"It gains most on {words(most)}; the mean of the tasks is highest after {best:,.0f}"
-    figure.suptitle(f"{title} episodes", fontsize=10.5)
+    figure.suptitle(f"It gains most on {words(most)}", fontsize=10.5)
     panels[tasks[0]].set_ylabel("mean held-out score (0 to 1)")
-    how = f"{count_seeds(len(training))}; {len(indices)} held-out incidents a task, played greedily"
-    figure.supxlabel(f"training episodes played ({how}; grey: the base)", fontsize=10)
+    seeds = f"thin: {count_seeds(len(training))}; band: 95 %; grey: the base; ↓: below the axis"
+    how = f"{len(indices)} held-out incidents a task, played greedily"
+    figure.supxlabel(f"training episodes played ({how})\n{seeds}", fontsize=10)
     return figure
 
 
@@ -347,7 +346,8 @@ def plot_strata(evaluations: Frames) -> Picture:
     ax.set(xlim=(-0.02, 1.02), xticks=UNIT, xticklabels=[f"{share:.0%}" for share in UNIT])
     seeds = count_seeds(len(evaluations))
     said = f"share of these incidents ({seeds}); grey dot: base, blue: trained"
-    figure.supxlabel(f"{said}, grey line: may be chance", fontsize=10)
+    lines = "line: grey may be chance, thick black is worse"
+    figure.supxlabel(f"{said}; {lines}", fontsize=10)
     return figure
 
 

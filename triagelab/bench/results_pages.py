@@ -30,20 +30,14 @@ from .results_tables import (
     track_table,
 )
 from .score_tables import CAREFUL, REFERENCE, cell_text
-from .smollm2_results import (
-    gains_table,
-    new_splits_table,
-    published_stages,
-    stage_facts,
-    stages_table,
-)
+from .smollm2_results import gains_table, listed_stages, new_splits_table, stage_facts, stages_table
 from .strata import with_truth
 
 # Maps a file to its tables, each of which is between `<!-- name -->` and `<!-- /name -->`. Other
 # tables and paragraphs between such markers are of finished studies, whose code is gone: they stay
 # as they were written, and say which commit has the code.
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
-    "docs/LEADERBOARD.md": {"leaderboard": lambda: leaderboard_table(published_stages())},
+    "docs/LEADERBOARD.md": {"leaderboard": lambda: leaderboard_table(listed_stages())},
     "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
     "docs/smollm2.md": {"stages": stages_table, "splits": new_splits_table},
     "results/training.md": {"expert": partial(track_table, "expert"), "gains": gains_table},

@@ -60,7 +60,7 @@ def track_table(track: str) -> str:
         cells |= {name: row[name] for name in ("base", "trained", "gain")}
         cells["least gain of a seed"] = row["smallest_gain"]
         cells[f"share of `{REFERENCE}`"] = row[f"share_of_{REFERENCE}"].mean
-        cells["faults found"] = row["faults_detected"]
+        cells["roots found"] = row["faults_detected"]
         cells["false alarms dismissed"] = row.get("false_alarms_dismissed", "")
         if track == "expert":
             cells[f"over `{CAREFUL}`"] = row[f"over_{CAREFUL}"]
@@ -68,7 +68,7 @@ def track_table(track: str) -> str:
     method = (
         f"Benchmark {summary[0]['benchmark']}, {summary[0]['episodes']} held-out incidents (`test`)"
         f" a task, greedy, **{len(seeds)} training seeds** ({', '.join(seeds)}) of GRPO from one"
-        " base model; 95 % bootstrap intervals over incidents and seeds, gains paired. Faults"
+        " base model; 95 % bootstrap intervals over incidents and seeds, gains paired. Roots"
         " found: the service of a real fault was the first one blamed. Arrows: base → trained."
     )
     lines = [method]
@@ -139,7 +139,7 @@ def splits_table() -> str:
 # -- the leaderboard -----------------------------------------------------------------------------
 
 
-def leaderboard_table(models: dict[str, pd.DataFrame]) -> str:
+def leaderboard_table(models: dict[str, list[pd.DataFrame]]) -> str:
     """Mean scores of everybody on incidents of `test`: first language models (`models` by name, the
     embedded agents over their seeds, and rows that others have added to results/leaderboard), then
     scripts, the best of each first.
@@ -154,7 +154,7 @@ def leaderboard_table(models: dict[str, pd.DataFrame]) -> str:
         players[f"embedded agent: {called}, {len(frames)} seeds"] = frames
     added = sorted((RESULTS / "leaderboard").glob("*.json"))
     players |= {path.stem: [added_row(path)] for path in added}
-    players |= {name: [own] for name, own in models.items()}
+    players |= models
     rows: list[dict[str, Any]] = []
     for name, frames in players.items():
         policy = frames[0]["policy"].iloc[0]

@@ -43,7 +43,7 @@ def cell_text(value: Any) -> str:
         return f"{value['base']:.2f} → {value['trained']:.2f}"
     if isinstance(value, (list, tuple)):
         return f"{Interval(*value):.2f}"
-    return f"{value:.2f}" if isinstance(value, (float, np.floating)) else str(value)
+    return f"{value:z.2f}" if isinstance(value, (float, np.floating)) else str(value)
 
 
 def markdown(rows: pd.DataFrame | Sequence[dict[str, str]]) -> str:

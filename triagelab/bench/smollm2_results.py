@@ -29,16 +29,17 @@ from .score_tables import REFERENCE, policy_scores
 from .strata import values_in, with_truth
 
 FOLDER, FILE = RESULTS / SMOLLM2, f"{SMOLLM2}/episodes.parquet"
+GRPO = "expert's lessons, then GRPO"
 # What each stage is called, by the folder of its adapter, in `runs/smollm2` as in the results.
 STAGES = {
     "novice/base": "novice's lessons",
     "novice/seed-1/model": "novice's lessons, then GRPO",
     "novice/more": "novice's lessons, and more",
     "expert/base": "expert's lessons",
-    "expert/seed-1/model": "expert's lessons, then GRPO",
-    "expert/seed-2/model": "expert's lessons, then GRPO, seed 2",
-    "expert/seed-3/model": "expert's lessons, then GRPO, seed 3",
-    "expert/averaged": "expert's lessons, then GRPO, seeds averaged",
+    "expert/seed-1/model": f"{GRPO}, seed 1",
+    "expert/seed-2/model": f"{GRPO}, seed 2",
+    "expert/seed-3/model": f"{GRPO}, seed 3",
+    "expert/averaged": f"{GRPO}, seeds averaged",
     "expert/more": "expert's lessons, and more",
     "expert/more-grpo/model": "expert's lessons, and more, then GRPO",
 }
@@ -79,7 +80,7 @@ HELD = ", constrained"  # how the names of policies end that the grammar holds
 ON_SPLITS = {
     "zero-shot": "SmolLM2: zero-shot",
     STAGES["expert/base"]: "SmolLM2: expert's lessons",
-    STAGES[LEARNED]: "SmolLM2: then GRPO",
+    STAGES[LEARNED]: "SmolLM2: then GRPO, seed 1",
 }
 # What the embedded agent of a track is called beside it, by the names of its policies.
 EMBEDDED = {"base": "embedded: {}'s lessons", "trained": "embedded: {}'s, then GRPO"}
@@ -215,18 +216,19 @@ def _held(frame: pd.DataFrame) -> pd.DataFrame:
     return held.assign(policy=held["policy"].str.removesuffix(HELD))
 
 
-def published_stages() -> dict[str, pd.DataFrame]:
-    """The episodes of the model itself and its published stages on `test`, held by the grammar, by
-    names that say how many incidents of each task they are of.
+def listed_stages() -> dict[str, list[pd.DataFrame]]:
+    """The episodes on `test`, held by the grammar, of the model itself, after an expert's lessons,
+    after more of them, and after GRPO, one frame per seed; by names that say how many incidents of
+    each task they are of.
     """
-    unpublished = [STAGES[name] for name in UNPUBLISHED]
-    stages = _held(_on_test()[0]).groupby("policy")
-    seeds = {STAGES[LEARNED]: f", the first of {len(SEEDS)} seeds"}
-    return {
-        f"SmolLM2: {stage}{seeds.get(stage, '')}, {own['index'].nunique()} incidents": own
-        for stage, own in stages
-        if stage not in unpublished
-    }
+    held, learned = _held(_on_test()[0]), [STAGES[seed] for seed in SEEDS]
+    stages = {name: [name] for name in ("zero-shot", STAGES["expert/base"], STAGES["expert/more"])}
+    stages[f"{GRPO}, {len(SEEDS)} seeds"] = learned
+    listed = {}
+    for name, played in stages.items():
+        frames = [held[held["policy"] == stage].assign(policy=name) for stage in played]
+        listed[f"SmolLM2: {name}, {frames[0]['index'].nunique()} incidents"] = frames
+    return listed
 
 
 def stages_table() -> str:
@@ -246,7 +248,7 @@ def stages_table() -> str:
         cells |= {words(task): row[task] for task in TASKS}
         cells["mean"] = row["mean"].mean
         cells[f"share of `{REFERENCE}`"] = row["share_of_reference"].mean
-        cells["faults found"] = found["faults_detected"][name]
+        cells["roots found"] = found["faults_detected"][name]
         cells["false alarms dismissed"] = found["false_alarms_dismissed"][name]
         rows.append(cells)
     return table(
@@ -280,7 +282,7 @@ def gains_table() -> str:
         before, after = policy_of(stage, way), [policy_of(name, way) for name in learned]
         gained, called = _gains(frame, before, after), STAGES[learned[0]]
         if len(learned) > 1:
-            called += f", {len(learned)} seeds"
+            called = f"{GRPO}, {len(learned)} seeds"
             gains = [f"{two_way_mean([own]):.2f}" for own in gained]
         else:
             gains = _of_one_seed(gained)

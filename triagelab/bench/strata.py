@@ -38,7 +38,7 @@ class Stratum(NamedTuple):
 
 
 STRATA = {
-    "faults_detected": Stratum("root found", "real faults detected", real=True),
+    "faults_detected": Stratum("root found", "roots found", real=True),
     "false_alarms_dismissed": Stratum("alarm dismissed", "false alarms dismissed", real=False),
     "faults_dismissed": Stratum("ignored", "real faults dismissed", real=True, better=-1),
     "root_by_kind": Stratum("root found", "{} roots found", real=True, by="root_kind"),

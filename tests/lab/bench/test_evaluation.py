@@ -101,7 +101,7 @@ def test_every_episode_is_accounted_for_and_none_is_played_twice(path):
     assert list(table["errors"]) == [2]  # counted beside the mean, and left out of it
     assert table["score"][0].startswith(f"{done.frame['score'].dropna().mean():.3f} [")
     assert "toy: 2 of 8 episodes have no score" in "\n".join(report(done.frame, plan))
-    assert detection_table(done.frame)["real faults detected"][0].endswith(" of 6")
+    assert detection_table(done.frame)["roots found"][0].endswith(" of 6")
 
 
 def test_who_fails_without_end_is_asked_no_more(path):

@@ -49,7 +49,7 @@ def test_the_table_shows_faults_and_false_alarms(evaluation):
     for table in (summary_table(rows), summary_table(json.loads(json.dumps(rows)))):
         table = table.set_index("task")
         detected = cell_text(rows[-1]["faults_detected"])
-        assert table.loc["silent_degradation", "real faults detected"] == detected
+        assert table.loc["silent_degradation", "roots found"] == detected
         assert table.loc["single_crash", "false alarms dismissed"] == "-"
         assert not {"root by kind", "benchmark", "seeds"} & set(table.columns)
 

@@ -13,10 +13,14 @@ from logtriage.recorded import recorded_at
 from triagelab.bench import smollm2_results
 from triagelab.bench.rollouts import Result
 from triagelab.bench.smollm2_results import (
+    ADAPTER,
+    AVERAGED,
     FOLDER,
+    SEEDS,
     STAGES,
     WATCHED,
     WAYS,
+    average_seeds,
     describe_calls,
     policy_of,
     publish_adapters,
@@ -78,11 +82,26 @@ def test_stages_are_published_in_16_bit(tmp_path, monkeypatch):
     ]
 
 
-def test_the_gain_of_both_seeds_is_between_theirs_and_less_certain():
+def test_the_gain_of_all_seeds_is_the_mean_of_theirs_and_less_certain():
     facts = stage_facts()
-    both, first, second = (facts[f"smollm2.gain{seed}"] for seed in ("", ".1", ".2"))
-    assert both.mean == pytest.approx((first.mean + second.mean) / 2)
-    assert both.high - both.low > max(first.high - first.low, second.high - second.low)
+    each = [facts[f"smollm2.gain.{seed}"] for seed in range(1, len(SEEDS) + 1)]
+    together = facts["smollm2.gain"]
+    assert together.mean == pytest.approx(sum(gain.mean for gain in each) / len(each))
+    assert together.high - together.low > max(gain.high - gain.low for gain in each)
+
+
+def test_seeds_are_averaged_when_all_are_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(smollm2_results, "FOLDER", tmp_path)
+    average_seeds(tmp_path)
+    assert not (tmp_path / AVERAGED).exists()
+    for number, seed in enumerate(SEEDS):
+        (tmp_path / seed).mkdir(parents=True)
+        save_file({"lora": torch.full((2,), float(number))}, tmp_path / seed / ADAPTER)
+        (tmp_path / seed / "adapter_config.json").write_text("{}")
+    average_seeds(tmp_path)
+    averaged = load_file(tmp_path / AVERAGED / ADAPTER)["lora"]
+    assert averaged.dtype == torch.float16
+    assert averaged.tolist() == pytest.approx([(len(SEEDS) - 1) / 2] * 2)
 
 
 def test_refused_calls_are_counted():

@@ -97,7 +97,7 @@ def test_real_faults_and_false_alarms_are_counted_apart():
     rows = [*faults(12, "edge", 0, "found"), *faults(12, "app", 1, "ignored")]
     rows += [*alarms(15, "ignored"), *alarms(5, "blamed")]
     (cells,) = detection_table(frame(rows)).to_dict("records")
-    assert cells["real faults detected"] == "0.50 of 24"
+    assert cells["roots found"] == "0.50 of 24"
     assert cells["false alarms dismissed"] == "0.75 of 20"
 
 
@@ -133,7 +133,7 @@ def test_a_mean_that_rises_hides_what_fell(dismisses_faults):
     assert not cell(table, "steps").fell
 
     assert describe_falls(table) == [
-        "silent degradation: real faults detected 0.50 → 0.25 (40), real faults dismissed 0.00 → "
+        "silent degradation: roots found 0.50 → 0.25 (40), real faults dismissed 0.00 → "
         "0.75 (40), app roots found 1.00 → 0.50 (20)"
     ]
 

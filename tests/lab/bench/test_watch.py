@@ -73,8 +73,8 @@ def test_what_it_shows_by_default_is_chosen_by_a_rule():
     assert telling(before, after)[0] == CHOSEN[-1]
     shown = (before["score"] < 0.5) & (after["score"] > 0.5)
     reverse = (before["score"] > 0.5) & (after["score"] < 0.5)
-    counted = f"in {shown.sum()} of {len(shown)} cascades; the reverse happens in {reverse.sum()}"
+    counted = f"so in {shown.sum()} of {len(shown)} cascades; the reverse happens in {reverse.sum()}"
     assert counted in WHY
     chosen = run("watch", "trace", "--pause", 0)
-    assert "Chosen by a rule" in chosen.output and f"incident {CHOSEN[-1]} of test" in chosen.output
-    assert "Chosen by a rule" not in run("watch", "trace", "--index", 7, "--pause", 0).output
+    assert "Chosen since" in chosen.output and f"incident {CHOSEN[-1]} of test" in chosen.output
+    assert "Chosen since" not in run("watch", "trace", "--index", 7, "--pause", 0).output

@@ -103,7 +103,7 @@ def test_what_got_worse_is_reported_and_results_of_other_weights_are_refused(run
     evaluation.to_parquet(run / "evaluation.parquet")
     text = (write_model(run, NAME) / "README.md").read_text()
     assert "**What got worse**" in text
-    assert "single crash: real faults detected 1.00 → 0.00 (12)" in text
+    assert "single crash: roots found 1.00 → 0.00 (12)" in text
     evaluation.assign(weights="another").to_parquet(run / "evaluation.parquet")
     with pytest.raises(ValueError, match=r"results of other weights .*; evaluate the run again"):
         write_model(run, NAME)
