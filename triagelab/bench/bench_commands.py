@@ -114,8 +114,7 @@ def evaluate_command(
     from .recorded_results import RECORDED_POLICIES
     from .registry import POLICIES, behind_endpoint, digest, in_memory, scripted
 
-    if json_path is not None and (json_path.is_dir() or not json_path.parent.is_dir()):
-        raise ValueError(f"cannot write {json_path}; name a file in a folder that is there")
+    _check_writable(json_path)
     if env_url and (topology is not None or "oracle" in (policy or ())):
         raise ValueError(
             "a server plays on its own call graph, and tells no answers: start it with `serve "
@@ -189,6 +188,12 @@ def evaluate_command(
         )
         typer.secho(message, fg="red", err=True)
         raise typer.Exit(1)
+
+
+def _check_writable(path: Path | None) -> None:
+    """Raise `ValueError` for a file that cannot be written: now, not after hours."""
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        raise ValueError(f"cannot write {path}; name a file in a folder that is there")
 
 
 def _evaluate_run(run: Path, episodes: int | None, batch: int | None, hours: float) -> None:
@@ -266,6 +271,7 @@ def verify_command(
     from .score_tables import score_table
     from .verify import MATCH, UNSCORED, verify
 
+    _check_writable(json_path)
     graph = None if topology is None else load_topology(topology)
     played_on = read_trajectories(path)[0].get("call graph")
     if played_on != (None if graph is None else graph.call_graph_text):

@@ -186,6 +186,7 @@ def test_a_changed_opening_or_conversation_is_found(talked):
 def test_rows_are_written_when_all_are_confirmed(tmp_path):
     path, rows = tmp_path / "out.jsonl", tmp_path / "row.json"
     written(path, [scripted("loudest")], Plan(["single_crash"], "test", 3))
+    assert "cannot write" in refusal("verify", path, "--json", tmp_path / "gone" / "rows.json")
     confirmed = run("verify", path, "--json", rows)
     assert confirmed.exit_code == 0 and "3 MATCH" in confirmed.stdout, confirmed.output
     assert [row["index"] for row in json.loads(rows.read_text())] == [0, 1, 2]
