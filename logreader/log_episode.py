@@ -5,14 +5,14 @@ The opening has counts of error lines, and the most unusual trouble in the simul
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from logtriage.play.actions import ALL_SERVICES, visible
 from logtriage.play.episode import BaseEpisode, IncidentView
 from logtriage.play.observation import Observation
 from logtriage.play.observed import LineCount
-from logtriage.world.call_graph import MOST_OBSERVED, UNKNOWN_KIND, CallGraph, Service, leads
+from logtriage.world.call_graph import MOST_OBSERVED, UNKNOWN_KIND, CallGraph, Service
 
 from .levels import LEVEL_NAMES, LEVELS, WARN
 from .lines import defused
@@ -118,8 +118,20 @@ def inferred_graph(findings: Findings) -> CallGraph:
     }
     calls: dict[str, list[str]] = {name: [] for name in kept}
     for name, other in sorted(weights, key=lambda call: (-weights[call], call)):
-        if not leads(calls, other, name):
+        if not _leads(calls, other, name):
             calls[name].append(other)
     return CallGraph(
         tuple(Service(name, UNKNOWN_KIND, tuple(callees)) for name, callees in calls.items())
     )
+
+
+def _leads(calls: Mapping[str, Sequence[str]], start: str, goal: str) -> bool:
+    """Whether calls lead from `start` to `goal` in any number of hops, including none."""
+    seen, reached = {start}, [start]
+    for name in reached:  # grows during the loop: breadth-first search
+        if name == goal:
+            return True
+        fresh = [callee for callee in calls[name] if callee not in seen]
+        seen.update(fresh)
+        reached += fresh
+    return False

@@ -87,13 +87,6 @@ def draw(
     )
 
 
-def answer_row(
-    name: str, answer: str | None, truth: str | None, value: float, weight: float = 0.0
-) -> Answer:
-    """A part of the score; an empty answer or truth becomes `none`."""
-    return Answer(name, answer or "none", truth or "none", value, weight)
-
-
 def closed_gate(episode: Episode) -> str:
     """Why the gate made the score 0, and which line told of the fault; empty if it did not."""
     score, record, incident = final_score(episode), episode.record, episode.incident
@@ -145,8 +138,10 @@ def score_parts(score: Score, record: Record, incident: Incident) -> list[Answer
         (f"{record.steps} steps, {record.closed_by}", f"{PAR_STEPS[real]} steps"),
     ]
     return [
-        answer_row(name, *row, value, weight)
-        for (name, weight), row, value in zip(WEIGHTS.items(), rows, score[:5], strict=True)
+        Answer(name, answer or "none", truth or "none", value, weight)
+        for (name, weight), (answer, truth), value in zip(
+            WEIGHTS.items(), rows, score[:5], strict=True
+        )
     ]
 
 

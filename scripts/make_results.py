@@ -20,7 +20,8 @@ from tqdm import tqdm
 from logtriage.registry import make_policy
 from triagelab.bench.benchmark import make_report
 from triagelab.bench.picture import write_picture
-from triagelab.bench.published import RESULTS, ROOT, TRACKS, collect, draw_track
+from triagelab.bench.plots import plot_checkpoints, plot_strata
+from triagelab.bench.published import RESULTS, ROOT, TRACKS, collect, played_in
 from triagelab.bench.recorded_results import (
     RANKED,
     RECORDED_POLICIES,
@@ -53,7 +54,10 @@ app = typer.Typer()
 @app.command()
 def pages() -> None:
     """Draw figures again and write all pages, without playing an episode."""
-    draw_track(RESULTS / "novice")
+    evaluations = played_in("novice", "evaluation")
+    histories = played_in("novice", "episodes"), played_in("novice", "checkpoints")
+    plot_checkpoints(*histories, evaluations).save(RESULTS / "novice" / "learning.png")
+    plot_strata(evaluations).save(RESULTS / "novice" / "strata.png")
     plot_stages().save(FOLDER / "stages.png")
     plot_splits().save(FOLDER / "splits.png")
     write_pages()

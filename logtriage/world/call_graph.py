@@ -5,7 +5,6 @@ telemetry or somebody's log) may contain cycles and services of unknown kind.
 """
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -41,18 +40,6 @@ class Service:
     def downstream(self) -> tuple[str, ...]:
         """The services it sends work to: those it calls, then those it publishes to."""
         return self.calls + self.publishes
-
-
-def leads(calls: Mapping[str, Sequence[str]], start: str, goal: str) -> bool:
-    """Whether calls lead from `start` to `goal` in any number of hops, including none."""
-    seen, reached = {start}, [start]
-    for name in reached:  # grows during the loop: breadth-first search
-        if name == goal:
-            return True
-        fresh = [callee for callee in calls[name] if callee not in seen]
-        seen.update(fresh)
-        reached += fresh
-    return False
 
 
 @dataclass(frozen=True)

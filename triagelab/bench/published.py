@@ -15,7 +15,6 @@ from logtriage.recorded import RECORDED
 from logtriage.world.tasks import TASKS
 
 from ..language_models.loading import SHIPPED
-from .plots import plot_checkpoints, plot_strata
 from .registry import Player, in_memory, scripted
 from .rollouts import Plan, rollout_each
 from .run_evaluation import audit_run, compare_transcripts, evaluate_checkpoints, evaluate_splits
@@ -190,16 +189,3 @@ def record(done: dict[str, dict[str, list[str]]]) -> None:
     """Write what these did, by name, for the page at /web; what it has of others stays."""
     everybody = json.loads(gzip.decompress(RECORDED.read_bytes())) | done
     RECORDED.write_bytes(gzip.compress(json.dumps(everybody).encode(), mtime=0))
-
-
-# -- figures ---------------------------------------------------------------------------------------
-
-
-def draw_track(folder: Path) -> None:
-    """Draw the figures of a track over its seeds."""
-    training, checkpoints, evaluations = (
-        [pd.read_parquet(run / f"{name}.parquet") for run in seeds_of(folder)]
-        for name in ("episodes", "checkpoints", "evaluation")
-    )
-    plot_checkpoints(training, checkpoints, evaluations).save(folder / "learning.png")
-    plot_strata(evaluations).save(folder / "strata.png")

@@ -43,13 +43,8 @@ STAGES = {
     "expert/more": "expert's lessons, and more",
     "expert/more-grpo/model": "expert's lessons, and more, then GRPO",
 }
-# Stages whose adapters stay in `runs`; they are played, too.
-UNPUBLISHED = (
-    *("novice/base", "novice/seed-1/model", "novice/more"),
-    *("expert/seed-2/model", "expert/seed-3/model", "expert/averaged"),
-    *("expert/more", "expert/more-grpo/model"),
-)
 LEARNED = "expert/seed-1/model"
+PUBLISHED = ("expert/base", LEARNED)  # all other adapters stay in `runs`; they are played, too
 SEEDS = (LEARNED, "expert/seed-2/model", "expert/seed-3/model")
 AVERAGED = "expert/averaged"  # the mean of their weights
 SAMPLED = ("expert/base", *SEEDS, AVERAGED)  # played more often as GRPO plays
@@ -93,7 +88,7 @@ def publish_adapters(runs: Path) -> None:
     """
     from safetensors.torch import load_file, save_file  # imports torch
 
-    published = [runs / name for name in STAGES if name not in UNPUBLISHED]
+    published = [runs / name for name in PUBLISHED]
     for source in (folder for folder in published if folder.is_dir()):
         target = FOLDER / source.relative_to(runs)
         target.mkdir(parents=True, exist_ok=True)
@@ -106,7 +101,7 @@ def publish_adapters(runs: Path) -> None:
 
 def folder_of(stage: str, runs: Path) -> Path:
     """Where the adapter of a stage is, if it is there."""
-    return (runs if stage in UNPUBLISHED else FOLDER) / stage
+    return (FOLDER if stage in PUBLISHED else runs) / stage
 
 
 def average_seeds(runs: Path) -> None:

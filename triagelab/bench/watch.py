@@ -14,6 +14,7 @@ from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, Step, final_score
 from logtriage.play.observation import TABLE_HEADER, Observation, call_graph_line
 from logtriage.policies.policy import Policy
+from logtriage.policies.scripted import ConstantPolicy
 from logtriage.recorded import AFTER, BEFORE, CHOSEN, WHY, recorded_at
 
 from .registry import POLICIES, named
@@ -70,19 +71,11 @@ def _policies(names: Sequence[str], task: str, split: str, index: int) -> list[P
 
         disable_progress_bar()
     return [
-        RecordedPolicy(recorded[name]) if name in recorded else named(name).make(0)
+        ConstantPolicy([*map(Action.from_text, recorded[name])])
+        if name in recorded
+        else named(name).make(0)
         for name in names
     ]
-
-
-class RecordedPolicy(Policy):
-    """Takes the actions that somebody took on the same incident."""
-
-    def __init__(self, actions: Sequence[str]) -> None:
-        self._actions = iter(actions)
-
-    def act(self) -> Action:
-        return Action.from_text(next(self._actions))
 
 
 def _step(step: Step) -> Group:

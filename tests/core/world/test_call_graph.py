@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from logtriage.world.call_graph import MOST_OBSERVED, UNKNOWN_KIND, CallGraph, Service, leads
+from logtriage.world.call_graph import MOST_OBSERVED, UNKNOWN_KIND, CallGraph, Service
 from logtriage.world.topology import (
     DEFAULT_TOPOLOGY,
     Topology,
@@ -75,12 +75,6 @@ def test_an_observed_graph_is_not_simulated():
     assert simulated(DEFAULT_TOPOLOGY) is DEFAULT_TOPOLOGY
     with pytest.raises(ValueError, match="was observed and cannot be simulated"):
         simulated(graph(a=""))
-
-
-def test_calls_lead_over_any_number_of_hops_and_in_circles():
-    calls = {"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}
-    assert leads(calls, "a", "c") and leads(calls, "d", "c") and leads(calls, "a", "a")
-    assert not leads(calls, "a", "d") and leads({"x": []}, "x", "x")
 
 
 def test_random_topologies_are_valid_and_span_the_sizes():
