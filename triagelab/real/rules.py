@@ -1,4 +1,4 @@
-"""Rules that rank services by suspicion, and the policy that plays by one.
+"""Rules that rank services by suspicion; `production_policies.RankingPolicy` plays by one.
 
 `largest_z_score` ranks as BARO does (Pham et al. 2024), `traversal` as "The PetShop dataset" (Hardt
 et al. 2024); both are implemented from the descriptions, not from the code.
@@ -28,19 +28,14 @@ from statistics import median
 
 import networkx as nx
 
-from logtriage.play.actions import ALL_SERVICES, Action
-from logtriage.play.episode import BaseEpisode
-from logtriage.policies.scripted import Policy
 from logtriage.world.call_graph import CallGraph
 
-from .evidence import LATENCIES, RATE, SUCCESSES, Evidence, gather, z_score
-from .real_episode import TOP
+from .evidence import LATENCIES, RATE, SUCCESSES, Evidence, z_score
 
 Scores = dict[str, float]  # by service
 CallScores = dict[tuple[str, str], float]  # by (caller, callee)
 Rule = Callable[[Evidence], list[str]]  # all services of the graph, the most suspect first
 
-ASK_ALL = Action("request_more_logs", (ALL_SERVICES,))
 ANOMALOUS = 5.0  # robust z-score, as in PetShop's notebook
 MOST_PATHS = 10_000  # large graphs have too many paths to follow them all
 # In `unexplained`, a residual of this size (a z-score, or a multiple of a call's baseline wait) is
@@ -239,29 +234,3 @@ RULES: dict[str, Rule] = {
     "extra_wait": extra_wait,
     "unexplained": unexplained,
 }
-
-
-class RankingPolicy(Policy):
-    """A rule as a policy: it asks about all services once, and blames the first three."""
-
-    def __init__(self, rule: Rule, name: str) -> None:
-        self.rule, self.name = rule, name
-
-    def open(self, episode: BaseEpisode) -> None:
-        self._episode = episode
-        self._queue = [ASK_ALL]
-
-    def act(self) -> Action:
-        if not self._queue:
-            seen = [self._episode.opening, *(step.observation for step in self._episode.history)]
-            self._queue = self.answer(gather(self._episode.incident.topology, seen))
-        return self._queue.pop(0)
-
-    def answer(self, evidence: Evidence) -> list[Action]:
-        """The actions that follow its question."""
-        blamed = self.blamed(evidence, self.rule(evidence))
-        return [*(Action("identify_root_cause", (name,)) for name in blamed), Action("resolve")]
-
-    def blamed(self, evidence: Evidence, ranking: list[str]) -> list[str]:
-        """The services it blames, in order."""
-        return ranking[:TOP]

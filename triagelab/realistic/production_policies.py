@@ -7,17 +7,20 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from logtriage.play.actions import Action
+from logtriage.play.actions import ALL_SERVICES, Action
+from logtriage.play.episode import BaseEpisode
 from logtriage.play.observed import Measure
 from logtriage.policies.policy import Policy
 
-from ..real.evidence import LATENCIES, SUCCESSES, Evidence, recent
-from ..real.rules import RULES, RankingPolicy, random_ranking, ranked
+from ..real.evidence import LATENCIES, SUCCESSES, Evidence, gather, recent
+from ..real.real_episode import TOP
+from ..real.rules import RULES, Rule, random_ranking, ranked
 from .features import arrays_of_evidence
 from .production_episode import PRODUCTION, way_up
 from .randomisation import FAILURES
 
 RANKER = "ranker"
+ASK_ALL = Action("request_more_logs", (ALL_SERVICES,))
 
 
 def hurt(evidence: Evidence, service: str) -> float:
@@ -34,22 +37,43 @@ def _mean(measure: Measure) -> float:
     return sum(known) / len(known) if known else measure.usual or 0.0
 
 
-class PathPolicy(RankingPolicy):
-    """A rule that, in `production`, blames the path of the fault instead of its next guesses."""
+class RankingPolicy(Policy):
+    """A rule as a policy: it asks about all services once, and blames the first three, or in
+    `production` the first and the path of its fault.
+    """
+
+    def __init__(self, rule: Rule, name: str) -> None:
+        self.rule, self.name = rule, name
+
+    def open(self, episode: BaseEpisode) -> None:
+        self._episode = episode
+        self._queue = [ASK_ALL]
+
+    def act(self) -> Action:
+        if not self._queue:
+            seen = [self._episode.opening, *(step.observation for step in self._episode.history)]
+            self._queue = self.answer(gather(self._episode.incident.topology, seen))
+        return self._queue.pop(0)
+
+    def answer(self, evidence: Evidence) -> list[Action]:
+        """The actions that follow its question."""
+        blamed = self.blamed(evidence, self.rule(evidence))
+        return [*(Action("identify_root_cause", (name,)) for name in blamed), Action("resolve")]
 
     def blamed(self, evidence: Evidence, ranking: list[str]) -> list[str]:
-        if self._episode.incident.task_name == PRODUCTION:
-            callers = evidence.graph.callers.__getitem__
-            return way_up(ranking[0], callers, lambda name: hurt(evidence, name))
-        return super().blamed(evidence, ranking)
+        """The services it blames, in order."""
+        if self._episode.incident.task_name != PRODUCTION:
+            return ranking[:TOP]
+        callers = evidence.graph.callers.__getitem__
+        return way_up(ranking[0], callers, lambda name: hurt(evidence, name))
 
 
-def rule_policy(name: str, seed: int = 0) -> PathPolicy:
+def rule_policy(name: str, seed: int = 0) -> RankingPolicy:
     """Return the policy of a rule of `real.rules`; none is random, so `seed` is not used."""
-    return PathPolicy(RULES[name], name)
+    return RankingPolicy(RULES[name], name)
 
 
-class RankerPolicy(PathPolicy):
+class RankerPolicy(RankingPolicy):
     """The learned ranker: it blames the likeliest root, remedies its likeliest fault, or says that
     nothing is wrong. `path` is that of its weights; None for those that ship.
     """
@@ -81,7 +105,7 @@ class RankerPolicy(PathPolicy):
 
 
 PRODUCTION_POLICIES: dict[str, Callable[[int], Policy]] = {
-    "random_ranking": lambda seed: PathPolicy(random_ranking(seed), "random_ranking"),
+    "random_ranking": lambda seed: RankingPolicy(random_ranking(seed), "random_ranking"),
     **{name: partial(rule_policy, name) for name in RULES},
     RANKER: lambda seed: RankerPolicy(),
 }

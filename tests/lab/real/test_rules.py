@@ -10,7 +10,8 @@ from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert
 from triagelab.real.evidence import gather, z_score
 from triagelab.real.real_episode import RealEpisode
-from triagelab.real.rules import RULES, RankingPolicy, unexplained, votes
+from triagelab.real.rules import RULES, unexplained, votes
+from triagelab.realistic.production_policies import RankingPolicy
 
 
 def cluster(**calls):

@@ -9,7 +9,6 @@ from logtriage.catalogue import draw_end, open_incident
 from logtriage.play.actions import Action
 from logtriage.play.observation import render
 from triagelab.real.evidence import gather
-from triagelab.real.rules import ASK_ALL
 from triagelab.realistic.features import arrays_of_evidence, features
 from triagelab.realistic.generator import Block
 from triagelab.realistic.mesh import BLOCK
@@ -21,7 +20,7 @@ from triagelab.realistic.production_episode import (
     tells_path,
     way_up,
 )
-from triagelab.realistic.production_policies import PRODUCTION_POLICIES
+from triagelab.realistic.production_policies import ASK_ALL, PRODUCTION_POLICIES
 
 FAULTY = next(at for at in range(40) if len(production_case("train", at).truth.path) > 2)
 QUIET = next(at for at in range(200) if not production_case("train", at).truth.root)
