@@ -44,9 +44,10 @@ STAGES = {
     "expert/more-grpo/model": "expert's lessons, and more, then GRPO",
 }
 LEARNED = "expert/seed-1/model"
-PUBLISHED = ("expert/base", LEARNED)  # all other adapters stay in `runs`; they are played, too
 SEEDS = (LEARNED, "expert/seed-2/model", "expert/seed-3/model")
 AVERAGED = "expert/averaged"  # the mean of their weights
+# All other adapters stay in `runs`; they are played, too.
+PUBLISHED = ("expert/base", LEARNED, AVERAGED)
 SAMPLED = ("expert/base", *SEEDS, AVERAGED)  # played more often as GRPO plays
 WATCHED = {BEFORE: "expert/base", AFTER: LEARNED}  # by their names on the page
 COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
@@ -118,7 +119,7 @@ def average_seeds(runs: Path) -> None:
         total = sum((other[name].float() for other in others), weight.float())
         first[name] = (total / len(folders)).half()
     target = folder_of(AVERAGED, runs)
-    target.mkdir(exist_ok=True)
+    target.mkdir(parents=True, exist_ok=True)
     save_file(first, target / ADAPTER)
     shutil.copy(folders[0] / "adapter_config.json", target)
 
@@ -213,11 +214,12 @@ def _held(frame: pd.DataFrame) -> pd.DataFrame:
 
 def listed_stages() -> dict[str, list[pd.DataFrame]]:
     """The episodes on `test`, held by the grammar, of the model itself, after an expert's lessons,
-    after more of them, and after GRPO, one frame per seed; by names that say how many incidents of
-    each task they are of.
+    after more of them, and after GRPO: one frame per seed, and their average. The names say how
+    many incidents of each task they are of.
     """
     held, learned = _held(_on_test()[0]), [STAGES[seed] for seed in SEEDS]
-    stages = {name: [name] for name in ("zero-shot", STAGES["expert/base"], STAGES["expert/more"])}
+    alone = [STAGES[name] for name in ("expert/base", "expert/more", AVERAGED)]
+    stages = {name: [name] for name in ("zero-shot", *alone)}
     stages[f"{GRPO}, {len(SEEDS)} seeds"] = learned
     listed = {}
     for name, played in stages.items():
