@@ -35,8 +35,8 @@ class Interval(NamedTuple):
 
     def __format__(self, spec: str) -> str:
         """`f"{interval:.2f}"` is "0.50 [0.41, 0.59]"; without a spec there are three decimals."""
-        spec = f"z{spec or '.3f'}"  # z: no zero is negative
-        return "{} [{}, {}]".format(*(format(value, spec) for value in self))
+        spec = spec or ".3f"  # z: no negative zero; of a limit it says on which side of 0 it is
+        return f"{self.mean:z{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
 
     def __str__(self) -> str:
         return format(self)

@@ -48,7 +48,7 @@ SEEDS = (LEARNED, "expert/seed-2/model", "expert/seed-3/model")
 AVERAGED = "expert/averaged"  # the mean of their weights
 # All other adapters stay in `runs`; they are played, too.
 PUBLISHED = ("expert/base", LEARNED, AVERAGED)
-SAMPLED = ("expert/base", *SEEDS, AVERAGED)  # played more often as GRPO plays
+SAMPLED = ("expert/base", *SEEDS)  # played more often as GRPO plays
 WATCHED = {BEFORE: "expert/base", AFTER: LEARNED}  # by their names on the page
 COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
     # The stage before, that after or the seeds of that, and how they played.
@@ -59,7 +59,6 @@ COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
     ("expert/base", [AVERAGED], "constrained"),
     *(("expert/base", [seed], "sampled") for seed in SEEDS),
     ("expert/base", SEEDS, "sampled"),
-    ("expert/base", [AVERAGED], "sampled"),
     ("expert/base", ["expert/more"], "constrained"),
     ("expert/more", SEEDS, "constrained"),
     ("expert/more", [AVERAGED], "constrained"),
