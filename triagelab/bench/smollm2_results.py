@@ -290,8 +290,8 @@ def gains_table() -> str:
     return table(
         rows,
         "Gains in score, paired by incident, with 95 % intervals (of tasks by t over incidents; of"
-        " the mean, and of both seeds, by bootstrap over incidents and seeds). Bold: better after"
-        " Holm's correction over the tasks.",
+        " the mean, and of several seeds, by bootstrap over incidents and seeds). Bold: better"
+        " after Holm's correction over the tasks.",
     )
 
 
