@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
-from typing import TypeAlias, TypeVar
+from typing import Self, TypeAlias, TypeVar
 
 from .call_graph import Service
 from .cluster import Injection, State, is_degraded, severity_of, untreated_states, user_impact
@@ -62,6 +62,11 @@ class Incident:
         if self.injection is None:
             return None
         return self.injection.fault.owner_at(self.topology.services[self.injection.position])
+
+    def renamed(self, topology: Topology) -> Self:
+        """Return the same incident on `topology`, an equal call graph with other names."""
+        course = (self.injection, self.severity, self.arrival, self.quiet_until, self.untreated)
+        return type(self)(self.task, self.split, self.index, topology, *course, self.varied_wording)
 
     def stream(self, name: str) -> Random:
         """Return a fresh random stream of this incident, named `name`."""

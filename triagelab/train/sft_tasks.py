@@ -10,7 +10,6 @@ changes, so does the base model. In all of them services have path names, and no
 
 import re
 from collections.abc import Container
-from dataclasses import replace
 from functools import cache, cached_property
 from itertools import chain
 from random import Random
@@ -137,7 +136,7 @@ def _open(random: Random, index: int, reworded: bool = False) -> Episode:
     else:
         episode = open_varied(task, "train", index)
     graph = renamed_graph(episode.incident.topology, incident_names(episode))
-    return Episode(replace(episode.incident, topology=graph))
+    return Episode(episode.incident.renamed(graph))
 
 
 def draw_task(random: Random, shares: dict[str, float]) -> str:

@@ -1,6 +1,5 @@
 """Path names: an agent that reads them cannot know what its services are called."""
 
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -34,7 +33,7 @@ def read(session, services):
 def under(episode, names):
     """The same incident on a call graph with these names."""
     incident = episode.incident
-    return Episode(replace(incident, topology=renamed_graph(incident.topology, names)))
+    return Episode(incident.renamed(renamed_graph(incident.topology, names)))
 
 
 @pytest.mark.parametrize("split", SPLITS)
