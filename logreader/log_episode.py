@@ -118,14 +118,14 @@ def inferred_graph(findings: Findings) -> CallGraph:
     }
     calls: dict[str, list[str]] = {name: [] for name in kept}
     for name, other in sorted(weights, key=lambda call: (-weights[call], call)):
-        if not _leads(calls, other, name):
+        if not leads(calls, other, name):
             calls[name].append(other)
     return CallGraph(
         tuple(Service(name, UNKNOWN_KIND, tuple(callees)) for name, callees in calls.items())
     )
 
 
-def _leads(calls: Mapping[str, Sequence[str]], start: str, goal: str) -> bool:
+def leads(calls: Mapping[str, Sequence[str]], start: str, goal: str) -> bool:
     """Whether calls lead from `start` to `goal` in any number of hops, including none."""
     seen, reached = {start}, [start]
     for name in reached:  # grows during the loop: breadth-first search

@@ -138,10 +138,8 @@ def score_parts(score: Score, record: Record, incident: Incident) -> list[Answer
         (f"{record.steps} steps, {record.closed_by}", f"{PAR_STEPS[real]} steps"),
     ]
     return [
-        Answer(name, answer or "none", truth or "none", value, weight)
-        for (name, weight), (answer, truth), value in zip(
-            WEIGHTS.items(), rows, score[:5], strict=True
-        )
+        Answer(name, *row, value, weight)
+        for (name, weight), row, value in zip(WEIGHTS.items(), rows, score[:5], strict=True)
     ]
 
 

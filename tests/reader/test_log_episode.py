@@ -14,6 +14,7 @@ from logreader.log_episode import (
     OPENING_LINES,
     LogEpisode,
     inferred_graph,
+    leads,
 )
 from logreader.suspects import findings_of
 from logtriage.play.actions import Action
@@ -120,6 +121,12 @@ def test_calls_are_inferred_without_circles():
     )
     graph = inferred_graph(findings_of(log_of(rows, ("web", "cart")).tally))
     assert graph.call_graph_text == "web > cart" and graph.entry_services
+
+
+def test_calls_lead_over_any_number_of_hops_and_in_circles():
+    calls = {"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}
+    assert leads(calls, "a", "c") and leads(calls, "d", "c") and leads(calls, "a", "a")
+    assert not leads(calls, "a", "d") and leads({"x": []}, "x", "x")
 
 
 def test_a_log_that_names_nobody_can_be_asked_about():

@@ -5,7 +5,7 @@ from html import escape
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, final_score
 from logtriage.policies.scripted import LoudestPolicy
-from logtriage.recorded import AFTER, BEFORE, CHOSEN, LEARNED, LOST, recorded_at
+from logtriage.recorded import AFTER, BEFORE, CHOSEN, GAINED, LOST, recorded_at
 from logtriage.world.incidents import Incident
 
 from .published import ROOT
@@ -65,7 +65,7 @@ def picture() -> str:
     games = {name: played(name) for name in SIDES}
     lines = [
         write("An unseen incident, chosen since reward made it solved:", 20, 32),
-        write(f"so were {LEARNED} of 100 cascades, and {LOST} were no longer solved.", 20, 56),
+        write(f"so were {GAINED} of 100 cascades, and {LOST} were no longer solved.", 20, 56),
         write(f"It began at {incident.root}; {loudest} logs most errors.", 20, 80),
     ]
     longest = max(len(actions) for actions, _ in games.values())

@@ -108,18 +108,20 @@ def average_seeds(runs: Path) -> None:
     """Average the weights of the seeds' adapters, if all are there: one adapter, as if each step
     had seen the incidents of them all.
     """
-    from safetensors.torch import load_file, save_file  # imports torch
+    import torch
+    from safetensors.torch import load_file, save_file
 
     folders = [folder_of(seed, runs) for seed in SEEDS]
     if not all(folder.is_dir() for folder in folders):
         return
-    first, *others = [load_file(folder / ADAPTER) for folder in folders]
-    for name, weight in first.items():
-        total = sum((other[name].float() for other in others), weight.float())
-        first[name] = (total / len(folders)).half()
+    adapters = [load_file(folder / ADAPTER) for folder in folders]
+    mean = {
+        name: torch.stack([adapter[name].float() for adapter in adapters]).mean(0).half()
+        for name in adapters[0]
+    }
     target = folder_of(AVERAGED, runs)
     target.mkdir(parents=True, exist_ok=True)
-    save_file(first, target / ADAPTER)
+    save_file(mean, target / ADAPTER)
     shutil.copy(folders[0] / "adapter_config.json", target)
 
 

@@ -102,7 +102,8 @@ def _verdict(episode: Episode) -> Group:
     lines = [Text()]
     for part in score_parts(score, episode.record, episode.incident):
         wrong = part.value < 1.0 and part.name != "speed"
-        answer = f"{part.answer} (it was: {part.truth})" if wrong else part.answer
+        answer = part.answer or "none"
+        answer += f" (it was: {part.truth or 'none'})" if wrong else ""
         lines.append(
             Text(f"{part.name.replace('_', ' ')}: {answer}", style="red" if wrong else "green")
         )

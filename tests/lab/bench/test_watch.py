@@ -4,7 +4,7 @@ from helpers import refusal, run
 
 from logtriage.play.episode import Episode
 from logtriage.policies.scripted import LoudestPolicy
-from logtriage.recorded import AFTER, BEFORE, CHOSEN, LEARNED, LOST
+from logtriage.recorded import AFTER, BEFORE, CHOSEN, GAINED, LOST, WHY
 from triagelab.bench import watch
 from triagelab.bench.published import read
 from triagelab.bench.smollm2_results import FILE, WATCHED, policy_of
@@ -73,7 +73,8 @@ def test_what_it_shows_by_default_is_chosen_by_a_rule():
     assert telling(before, after)[0] == CHOSEN[-1]
     shown = (before["score"] < 0.5) & (after["score"] > 0.5)
     reverse = (before["score"] > 0.5) & (after["score"] < 0.5)
-    assert (shown.sum(), reverse.sum(), len(shown)) == (LEARNED, LOST, 100)
+    assert (shown.sum(), reverse.sum(), len(shown)) == (GAINED, LOST, 100)
+    assert f"in {GAINED} of {len(shown)} cascades; the reverse happens in {LOST}" in WHY
     chosen = run("watch", "trace", "--pause", 0)
     assert "Chosen since" in chosen.output and f"incident {CHOSEN[-1]} of test" in chosen.output
     assert "Chosen since" not in run("watch", "trace", "--index", 7, "--pause", 0).output
