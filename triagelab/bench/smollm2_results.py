@@ -48,8 +48,8 @@ SEEDS = (LEARNED, "expert/seed-2/model", "expert/seed-3/model")
 AVERAGED = "expert/averaged"  # the mean of their weights
 # All other adapters stay in `runs`; they are played, too.
 PUBLISHED = ("expert/base", LEARNED, AVERAGED)
-SAMPLED = ("expert/base", *SEEDS)  # played more often as GRPO plays
-WATCHED = {BEFORE: "expert/base", AFTER: LEARNED}  # by their names on the page
+SAMPLED = ("expert/base", *SEEDS, AVERAGED)  # played more often as GRPO plays
+WATCHED = {BEFORE: "expert/base", AFTER: AVERAGED}  # by their names on the page
 COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
     # The stage before, that after or the seeds of that, and how they played.
     ("novice/base", ["novice/seed-1/model"], "constrained"),
@@ -59,6 +59,7 @@ COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
     ("expert/base", [AVERAGED], "constrained"),
     *(("expert/base", [seed], "sampled") for seed in SEEDS),
     ("expert/base", SEEDS, "sampled"),
+    ("expert/base", [AVERAGED], "sampled"),
     ("expert/base", ["expert/more"], "constrained"),
     ("expert/more", SEEDS, "constrained"),
     ("expert/more", [AVERAGED], "constrained"),
@@ -75,7 +76,7 @@ HELD = ", constrained"  # how the names of policies end that the grammar holds
 ON_SPLITS = {
     "zero-shot": "SmolLM2: zero-shot",
     STAGES["expert/base"]: "SmolLM2: expert's lessons",
-    STAGES[LEARNED]: "SmolLM2: then GRPO, seed 1",
+    STAGES[AVERAGED]: "SmolLM2: then GRPO, seeds averaged",
 }
 # What the embedded agent of a track is called beside it, by the names of its policies.
 EMBEDDED = {"base": "embedded: {}'s lessons", "trained": "embedded: {}'s, then GRPO"}
