@@ -57,15 +57,13 @@ def open_incident(
 
 
 def check_coordinates(task: str, split: str, index: int) -> Task | None:
-    """Return the settings of an incident's task, or None for a recorded incident. `ValueError` if
-    there is no such incident.
-    """
+    """The settings of an incident's task, None if recorded; `ValueError` for no such incident."""
     known = find_task(task)
     if isinstance(known, Task):
         check_split(split)
         check_index(index)
         return known
-    known.check_case(split, index)
+    check_index(index, known.last_index(split))
     return None
 
 
@@ -97,9 +95,7 @@ def last_incident(task: str, split: str) -> int:
 def draw_episode(
     episode: BaseEpisode, links: Mapping[str, str] | None = None, marked: str = ""
 ) -> str:
-    """Draw all that was shown as HTML, and once the episode is closed, the score and the truth; the
-    root is then marked. See `drawing.draw` for `links` and `marked`.
-    """
+    """Draw all that was shown as HTML (see `drawing.draw`), and once closed, score and truth."""
     if episode.done and isinstance(episode, Episode):
         marked = episode.incident.root or ""
     shown = episode.opening, episode.history

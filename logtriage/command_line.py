@@ -31,9 +31,7 @@ def fail(error: Exception, status: int = 2) -> typer.Exit:
 
 @contextmanager
 def errors_in_a_line(status: int = 2) -> Iterator[None]:
-    """Turn a `ValueError` or `OSError` of a command, or a library that it lacks, into the one-line
-    exit of `fail`.
-    """
+    """Turn a command's `ValueError`, `OSError` or missing library into the exit of `fail`."""
     try:
         yield
     except ModuleNotFoundError as error:

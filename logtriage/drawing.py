@@ -172,9 +172,7 @@ def read_template(package: str, file: str) -> Template:
 def place(
     topology: CallGraph, newest: Mapping[str, tuple[Metric, int]], alerted: set[str]
 ) -> dict[str, Any]:
-    """Place the boxes and wires of a call graph, and return them with its size. Callers are on the
-    left; `topology.layout` spreads the services of a depth over (0, 1).
-    """
+    """Place the boxes and wires of a call graph, callers on the left, and return its size, too."""
     depths = list(topology.depth.values())
     columns = max(depths) + 1
     rows = max(depths.count(depth) for depth in range(columns))

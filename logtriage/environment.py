@@ -206,9 +206,7 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     def render_web(
         self, observation: dict[str, Any], links: Mapping[str, str] | None = None, marked: str = ""
     ) -> str | None:
-        """Draw all that was shown since reset as HTML, and once done, the score and the truth. See
-        `drawing.draw` for `links` and `marked`.
-        """
+        """Draw all that was shown, and once done the score, as HTML: `catalogue.draw_episode`."""
         return None if self._episode is None else draw_episode(self._episode, links, marked)
 
     def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -1,8 +1,4 @@
-"""All that LogTriage takes from OpenEnv. It is imported only here, without gradio.
-
-This has two effects on the process: `openenv.core.env_server.create_web_interface_app` is None, and
-jsonschema, unless it was imported before, takes any string for an `iri`.
-"""
+"""All that LogTriage takes from OpenEnv, without gradio and a slow syntax: see `slow_imports`."""
 
 from .slow_imports import GRADIO, IRI_SYNTAX, hidden
 

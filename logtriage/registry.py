@@ -9,7 +9,6 @@ the entry points that they install, when it is first asked for.
 | `logtriage.policies` | a function from a seed to a `Policy` |
 | `logtriage.models` | `folder`: from a model's folder or hub name to a `Policy` |
 | | `endpoint`: from an address and the name of a model there to a `Policy` |
-| | `metrics`: from a file of metrics and a call graph to an answer |
 | `logtriage.commands` | a `typer.Typer` that has the command |
 | `logtriage.journals` | `trajectories`: opens a file that keeps the incidents of an MCP server |
 
@@ -26,11 +25,11 @@ from . import REPOSITORY
 from .policies.novice import NovicePolicy
 from .policies.policy import Policy
 from .policies.scripted import (
+    BestConstantPolicy,
     LoudestPolicy,
     OraclePolicy,
     RandomPolicy,
     TracePolicy,
-    TrainedConstantPolicy,
 )
 
 TASKS, POLICIES, MODELS, COMMANDS, JOURNALS = (
@@ -50,7 +49,7 @@ Policies: TypeAlias = dict[str, Callable[[int], Policy]]
 # Maps a name to a function that makes the policy from a seed; only `random` and `novice` use it.
 SCRIPTS: Policies = {
     "random": RandomPolicy,
-    "constant": lambda seed: TrainedConstantPolicy(),
+    "constant": lambda seed: BestConstantPolicy(),
     "loudest": lambda seed: LoudestPolicy(),
     # "junior" is the name of its published random stream
     "novice": lambda seed: NovicePolicy(Random(f"junior/{seed}")),
@@ -69,9 +68,7 @@ def known_policies() -> Policies:
 
 
 def make_policy(name: str, seed: int = 0, known: Policies | None = None) -> Policy:
-    """The policy of that name, seeded with `seed`, among all or those `known`; `ValueError` for an
-    unknown name.
-    """
+    """The policy of that name, among all or those `known`; `ValueError` for an unknown name."""
     among = known_policies() if known is None else known
     if name in MODEL_NAMES:
         raise ValueError(f"{name} is a model, and no script: name it by --model {name}")
@@ -93,9 +90,7 @@ def names(group: str) -> list[str]:
 
 
 def load(group: str, name: str) -> Any:
-    """What an installed package adds under this name. `ValueError` if nothing does, or if it lacks
-    a library.
-    """
+    """What a package adds under this name; `ValueError` for nothing, or if it lacks a library."""
     if name not in _points(group):
         raise ValueError(f"{name!r:.60} is not installed; {MORE}")
     try:

@@ -1,4 +1,4 @@
-"""Libraries that are slow, that other libraries import if they can, and that nothing here uses."""
+"""Slow libraries that others import if they can, and that nothing here uses."""
 
 import sys
 from collections.abc import Iterator

@@ -1,6 +1,4 @@
-"""`python -m logtriage.train ...` does the same as `logtriage train`. It is the name used in the
-model card behind this project.
-"""
+"""`python -m logtriage.train`: the model card behind this project calls `logtriage train` so."""
 
 import sys
 from typing import Any

@@ -48,14 +48,9 @@ def _export(folder: Path, episode: Episode) -> Path:
         shutil.copytree(PACKAGE / needed, simulator / "logtriage" / needed, ignore=SKIPPED)
     shutil.copy(PACKAGE / "__init__.py", simulator / "logtriage")
     shutil.copy(Path(__file__).with_name("shell.py"), simulator)
-    (target / "solution").mkdir()
-    (target / "solution" / "solve.sh").write_text(_solution(episode))
-    return target
-
-
-def _solution(episode: Episode) -> str:
-    """The right answers as calls, for Harbor's oracle; no other agent gets them."""
     oracle = OraclePolicy()
     oracle.open(episode)
     calls = [" ".join(["incident", action.type, *action.args]) for action in oracle.script]
-    return "\n".join(["#!/bin/sh", "set -e", *calls, ""])
+    (target / "solution").mkdir()  # for Harbor's oracle; no other agent gets it
+    (target / "solution" / "solve.sh").write_text("\n".join(["#!/bin/sh", "set -e", *calls, ""]))
+    return target

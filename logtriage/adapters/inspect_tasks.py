@@ -91,10 +91,7 @@ def triage_score() -> Scorer:
 
 
 def _from_inspect(message: ChatMessageAssistant) -> Message:
-    """Convert a message to the form that `answers` takes.
-
-    Arguments that Inspect could not read become a text, which costs a step.
-    """
+    """Convert a message for `answers`; arguments that cannot be read become a text (one step)."""
     calls = []
     for call in message.tool_calls or ():
         arguments = call.parse_error or call.arguments
@@ -125,9 +122,7 @@ def _task(name: str, split: str, places: Iterable[tuple[str, int]]) -> Task:
 
 
 def _called(name: str) -> str:
-    """What Inspect calls a task: it puts the package's name first if pip installed it, but not in
-    a checkout.
-    """
+    """What Inspect calls a task: it puts the package's name first only if pip installed it."""
     named = registry_info(triage).name.startswith("logtriage/")
     return name if named else f"logtriage/{name}"
 

@@ -80,9 +80,7 @@ class Seat:
         return _result(answer, wrong, closing_report(episode))
 
     def leave(self) -> None:
-        """Close an incident that is still open as timed out. The client has read it, and must not
-        get it anew when it comes back.
-        """
+        """Close an open incident as timed out: the client has read it, and must not get it anew."""
         if self._playing is not None and not self._playing[0].done:
             episode, _, opened = self._playing
             episode.abandon()
@@ -165,10 +163,7 @@ def http_router(server: Server, sessions: int) -> APIRouter:
 
 
 def without_session(scope: Scope, body: bytes) -> JSONResponse | None:
-    """Answer a request that needs no session; None if a session is open, or begins.
-
-    OpenEnv's clients list tools without a session, and expect status 200 with every answer.
-    """
+    """Answer a request that needs no session, as OpenEnv's clients send; else None."""
     headers = Headers(scope=scope)
     if "origin" in headers:  # a page in a browser, which may be anybody's
         return JSONResponse({"detail": "browsers are refused; leave out the header Origin"}, 403)

@@ -66,9 +66,7 @@ def quoted(value: object, most: int = 60) -> str:
 
 
 def visible(text: bytes | str, most: int = QUOTED) -> str:
-    """Make text that others wrote safe to print: on one line, with unprintable characters
-    escaped, and cut at `most` characters.
-    """
+    """Make others' text safe to print: on one line, escaped, cut at `most` characters."""
     if isinstance(text, bytes):
         text = text[: 4 * most].decode("utf-8", "backslashreplace")
     text = text.strip()
@@ -92,9 +90,7 @@ def action_values(topology: CallGraph) -> dict[str, tuple[str, ...]]:
 
 
 def check_action(action: Action, topology: CallGraph) -> None:
-    """Raise `ValueError` unless the action is valid on that topology. The message gives the value,
-    the rule, and what is allowed instead.
-    """
+    """Raise `ValueError` (with value, rule, what is allowed) unless the action is valid there."""
     action_type, args, _ = action
     names = ACTION_ARGUMENTS.get(action_type)
     if names is None:

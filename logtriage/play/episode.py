@@ -160,13 +160,8 @@ class RecordedEpisode(BaseEpisode):
         raise NotImplementedError
 
     @classmethod
-    def check_case(cls, split: str, index: int) -> None:
-        """Raise `ValueError` if there is no such incident."""
-        raise NotImplementedError
-
-    @classmethod
     def last_index(cls, split: str) -> int:
-        """The highest number of an incident in a split."""
+        """The highest number of an incident in a split; `ValueError` for an unknown split."""
         raise NotImplementedError
 
     def answers(self) -> list[Answer]:

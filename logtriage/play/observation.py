@@ -1,7 +1,4 @@
-"""What the agent is shown after a step, its text, and the system prompt.
-
-Texts are short, because tokens are what training costs.
-"""
+"""What the agent is shown after a step, its text (short: tokens are costly), the system prompt."""
 
 from typing import Any, NamedTuple
 

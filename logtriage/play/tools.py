@@ -94,9 +94,7 @@ class ToolSession:
         return render(observation, opening)
 
     def reward(self) -> float:
-        """Return TRL's training reward: the total less `MALFORMED_COST` per malformed call. An open
-        incident is closed as timed out first.
-        """
+        """TRL's training reward: the total, after `abandon`, less a cost per malformed call."""
         self.episode.abandon()
         return final_score(self.episode).total - MALFORMED_COST * self.malformed
 

@@ -1,7 +1,4 @@
-"""The novice on call, which the base model imitates before it is rewarded for anything.
-
-It sees what an agent sees, never the right answer, and knows the runbook (`faults.FAULTS`).
-"""
+"""The novice on call, whom base models imitate. It never sees the answer, and knows the runbook."""
 
 from collections import Counter
 from random import Random
@@ -77,7 +74,5 @@ class NovicePolicy(ReadingPolicy):
         return min(left, key=self._place)
 
     def _place(self, service: str) -> tuple[bool, bool]:
-        """Its place in the list: first those without metrics, then those that look slow, then the
-        others, each in the order of the call graph.
-        """
+        """Its place in the list: those without metrics, then those that look slow, then others."""
         return bool(self.slowdowns[service]), self.slowdown(service) <= REAL_SLOWDOWN

@@ -84,9 +84,7 @@ class Policy:
             yield Played(episode, time.perf_counter() - began)
 
     def simulated_task(self, task: str | Task) -> Task:
-        """The settings of a task, for a policy that reasons with the simulator; `ValueError` for a
-        task whose incidents are not simulated.
-        """
+        """The settings of a task; `ValueError` if its incidents are not simulated."""
         if isinstance(task, str) and task not in TASKS:
             raise ValueError(
                 f"{self.name} plays simulated incidents alone, which {task} does not have; choose "
@@ -99,9 +97,7 @@ class Policy:
 
 
 class ConversationPolicy(Policy):
-    """Plays by conversation: reads messages, and writes the next, which may hold several calls;
-    `protocol` is how tools are shown and called.
-    """
+    """Plays by conversation: reads messages, and writes the next, which may hold several calls."""
 
     def __init__(self, name: str, seed: int = 0, protocol: Protocol = NATIVE) -> None:
         self.name, self.seed, self.protocol = name, seed, protocol
@@ -116,10 +112,7 @@ class ConversationPolicy(Policy):
         return (self.converse(episode, attempt) for episode in episodes)
 
     def converse(self, episode: BaseEpisode, attempt: int = 0) -> Played:
-        """Play one episode to its end, or to its error.
-
-        An agent that ends a turn without a call, or runs out of turns, has walked away.
-        """
+        """Play one episode to its end or error; no call, or no turn left, is to walk away."""
         began = time.perf_counter()
         session = ToolSession(episode)
         messages = self.protocol.opening(session.opening)

@@ -1,7 +1,4 @@
-"""What others did on an incident that a visitor of the page has closed.
-
-Two scripts play it on the spot, in a millisecond; what the others did is recorded.
-"""
+"""What others did on an incident that a visitor of the page has closed: two scripts, and records."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -29,9 +26,7 @@ class Row(NamedTuple):
 def ranking(
     task: str, split: str, index: int, topology: Topology | None, did: Sequence[str]
 ) -> list[Row]:
-    """Rank the others and the visitor, who closed the incident by the actions `did`, best first.
-    Omit a visitor identical to a listed policy.
-    """
+    """Rank others and the visitor, who did `did`; omit a visitor identical to a listed policy."""
     done: dict[str, list[str]] = {}
     for script in (LoudestPolicy, TracePolicy):
         (played,) = script().play([open_incident(task, split, index, topology)])

@@ -119,9 +119,7 @@ def page(
 def _links(
     here: dict[str, str], did: list[str], chosen: str, actions: Iterable[tuple[str, dict[str, Any]]]
 ) -> tuple[dict[str, list[Link]], dict[str, list[Link]]]:
-    """The next actions: those on a service, by its name, and the others, by their type. The service
-    that was `chosen` stays so.
-    """
+    """The next actions: those on a service, by its name, and the others, by their type."""
     of_service: dict[str, list[Link]] = {}
     others: dict[str, list[Link]] = {}
     for label, action in actions:

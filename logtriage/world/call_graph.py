@@ -94,9 +94,7 @@ class CallGraph:
 
     @cached_property
     def entry_services(self) -> tuple[int, ...]:
-        """Positions of the services where users enter: those of kind `edge`; if there are none,
-        those nobody calls; if calls go in circles only, the first.
-        """
+        """Positions where users enter: edges, else services that nobody calls, else the first."""
         known = tuple(i for i, service in enumerate(self.services) if service.kind == "edge")
         uncalled = tuple(i for i, name in enumerate(self.names) if not self.callers[name])
         return known or uncalled or (0,)

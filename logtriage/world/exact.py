@@ -1,8 +1,6 @@
-"""Sums and shuffles that are the same, to the last bit, in every version of Python.
+"""Sums and shuffles that are the same, to the last bit, in every version of Python: as in 3.11.
 
-Python promises this only for `Random.random` and `getrandbits`. Python 3.12 changed `sum` for
-floats, and `shuffle` and `choice` have changed before. These functions behave as in 3.11, with
-which everything published was made.
+Python promises this only for `Random.random` and `getrandbits`; 3.12 changed `sum` for floats.
 """
 
 from collections.abc import Iterable
@@ -23,15 +21,8 @@ def shuffled(random: Random, items: Iterable[Item]) -> list[Item]:
     """Return the items in random order."""
     order = list(items)
     for i in range(len(order) - 1, 0, -1):
-        j = _below(random, i + 1)
+        bits = (i + 1).bit_length()
+        while (j := random.getrandbits(bits)) > i:
+            pass
         order[i], order[j] = order[j], order[i]
     return order
-
-
-def _below(random: Random, limit: int) -> int:
-    """Draw a whole number from 0 to `limit` - 1, uniformly."""
-    bits = limit.bit_length()
-    drawn = random.getrandbits(bits)
-    while drawn >= limit:
-        drawn = random.getrandbits(bits)
-    return drawn

@@ -162,9 +162,7 @@ def _real_fault(
             states = untreated_states(topology, injection, arrival + task.max_steps)
             severity = severity_of(*user_impact(topology, states))
             no_outage = outage and severity in ("P2", "P3")
-            no_echo = task.below_edge and not _has_degraded_caller(
-                topology, position, states[arrival]
-            )
+            no_echo = task.below_edge and not _echoes(topology, position, states[arrival])
             # Effects grow with intensity, so the next try can be aimed.
             if outage is False and severity == "P1":
                 high = intensity
@@ -179,7 +177,7 @@ def _real_fault(
     )
 
 
-def _has_degraded_caller(topology: Topology, position: int, state: State) -> bool:
+def _echoes(topology: Topology, position: int, state: State) -> bool:
     """Whether a service that waits for `position` is degraded."""
     return any(
         is_degraded(topology, state, i)

@@ -175,8 +175,8 @@ def check_split(split: str, topology: Topology | None = None) -> None:
         raise ValueError(f"unknown split {split!r:.60}; {way_out}")
 
 
-def check_index(index: int) -> None:
-    """Raise `ValueError` unless it is an integer from 0 to `MAX_INDEX`."""
+def check_index(index: int, last: int = MAX_INDEX) -> None:
+    """Raise `ValueError` unless it is an integer from 0 to `last`."""
     whole = isinstance(index, int) and not isinstance(index, bool)
-    if not whole or not 0 <= index <= MAX_INDEX:
-        raise ValueError(f"index must be an integer >= 0 and <= {MAX_INDEX}, got {index!r:.60}")
+    if not whole or not 0 <= index <= last:
+        raise ValueError(f"index must be an integer >= 0 and <= {last}, got {index!r:.60}")

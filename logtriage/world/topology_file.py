@@ -20,9 +20,7 @@ EXPECTED = "expected a mapping with nothing but a list, such as services: [{name
 
 
 def load_topology(path: str | Path) -> Topology:
-    """Read a call graph that can be simulated, with its services in any order. For an invalid one,
-    `ValueError` gives the file, the value, the rule and a suggested fix.
-    """
+    """Read a call graph to simulate, services in any order; `ValueError` for an invalid one."""
     return _load(path, lambda services: Topology(callers_first(services)), {})
 
 

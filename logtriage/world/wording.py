@@ -76,10 +76,7 @@ def _readings() -> dict[str, Reading]:
 
 
 def read_line(line: str) -> tuple[str, Reading]:
-    """Return (service, reading) of a log line, read as by an expert; kind `unknown` for other text.
-
-    This inverts the wording from the text alone, and uses nothing else about the incident.
-    """
+    """Return (service, reading) of a log line, from its text alone; `unknown` for other text."""
     level, _, rest = line.partition(" ")
     service, _, text = rest.partition(" ")
     words, readings = _WORD.split(f"{level} {text}"), _readings()

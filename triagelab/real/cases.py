@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from logtriage.play.observed import CallTime, LineCount, Measure
+from logtriage.world.tasks import check_index
 from logtriage.world.telemetry import Alert
 
 SOURCES = ("petshop", "nezha-trainticket", "nezha-onlineboutique")
@@ -92,8 +93,5 @@ def _read(name: str) -> Source:
 def load_case(source: str, index: int) -> Case:
     """Load a case by its number, from 0; `ValueError` for an unknown source or number."""
     cases = load_source(source).cases
-    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(cases):
-        raise ValueError(
-            f"{source} has the incidents 0 to {len(cases) - 1}, got {index!r:.60}; choose one"
-        )
+    check_index(index, len(cases) - 1)
     return cases[index]

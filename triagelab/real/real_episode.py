@@ -63,10 +63,6 @@ class RealEpisode(RecordedEpisode):
         return cls(split, index, cls.find_case(split, index))
 
     @classmethod
-    def check_case(cls, split: str, index: int) -> None:
-        cls.find_case(split, index)  # reads the whole source
-
-    @classmethod
     def last_index(cls, split: str) -> int:
         return len(load_source(split).cases) - 1
 

@@ -247,19 +247,10 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else _short(value)
 
 
-def check_case(source: str, index: int) -> None:
-    """Raise `ValueError` if there is no such incident, without drawing it."""
-    if source not in SPLITS:
-        raise ValueError(
-            f"unknown split {source!r:.60} of {PRODUCTION}; choose one of {', '.join(SPLITS)}"
-        )
-    check_index(index)
-
-
-def find_case(source: str, index: int) -> Case:
+def find_case(split: str, index: int) -> Case:
     """Return the incident with this index, from 0; raise `ValueError` if there is none."""
-    check_case(source, index)
-    return production_case(source, index)
+    check_index(index, ProductionEpisode.last_index(split))
+    return production_case(split, index)
 
 
 class ProductionEpisode(RealEpisode):
@@ -274,11 +265,10 @@ class ProductionEpisode(RealEpisode):
     )
 
     @classmethod
-    def check_case(cls, split: str, index: int) -> None:
-        check_case(split, index)
-
-    @classmethod
     def last_index(cls, split: str) -> int:
+        if split not in SPLITS:
+            rule = f"choose one of {', '.join(SPLITS)}"
+            raise ValueError(f"unknown split {split!r:.60} of {PRODUCTION}; {rule}")
         return MAX_INDEX
 
     def answers(self) -> list[Answer]:

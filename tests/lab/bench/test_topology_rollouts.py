@@ -6,11 +6,10 @@ import pytest
 from helpers import SHOP
 
 from logtriage.play.episode import Episode
-from logtriage.policies.scripted import TrainedConstantPolicy, best_constant_script
 from logtriage.registry import make_policy
 from logtriage.world.call_graph import Service
 from logtriage.world.tasks import TASKS
-from logtriage.world.topology import DEFAULT_TOPOLOGY, Topology
+from logtriage.world.topology import Topology
 from triagelab.bench.registry import POLICIES
 from triagelab.bench.rollouts import rollout
 from triagelab.reference import prior
@@ -22,7 +21,7 @@ open_on_shop = partial(Episode.open, topology=SHOP)
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_plays_on_it(name):
-    policy = TrainedConstantPolicy(4) if name == "constant" else make_policy(name)
+    policy = make_policy(name)
     played = []
 
     def open_episode(*where):
@@ -37,14 +36,6 @@ def test_every_policy_plays_on_it(name):
         for episode in played:
             assert set(episode.record.root_causes) <= set(SHOP.names)
             assert {service for _, service in episode.record.remediations} <= set(SHOP.names)
-
-
-def test_the_constant_script_is_that_of_the_graph():
-    policy = TrainedConstantPolicy(4)
-    policy.play([open_on_shop("single_crash", "test", 0)])
-    trained = best_constant_script(TASKS["single_crash"], 4, SHOP)
-    assert policy.script == tuple(trained)
-    assert policy.script != tuple(best_constant_script(TASKS["single_crash"], 4, DEFAULT_TOPOLOGY))
 
 
 def test_the_prior_of_a_graph_is_built_once():

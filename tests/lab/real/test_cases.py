@@ -27,7 +27,7 @@ def test_a_source_is_whole(source):
 def test_a_case_is_found_by_its_number():
     assert cases.load_case("petshop", 25) is cases.load_source("petshop").cases[25]
     for index in (26, -1, True, "0"):
-        with pytest.raises(ValueError, match=r"petshop has the incidents 0 to 25, got"):
+        with pytest.raises(ValueError, match=r"index must be an integer >= 0 and <= 25, got"):
             cases.load_case("petshop", index)
     for source in ("test", {}, None):
         with pytest.raises(ValueError, match=r"unknown split .* of real incidents; choose one of"):
