@@ -27,6 +27,8 @@ MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its 
 MANY = 200  # records from which an error is nothing special
 LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
 RECOVERED = 6  # lines after the last error from which a service works again
+# How the first suspect's share is put, from which on: a second percentage would only confuse.
+PORTIONS = {"nearly all": 0.9, "most": 0.6, "about half": 0.4, "a part": 0.0}
 Row = tuple[int, Shape, int]  # see `Tally.lines`
 NOT_SAID = any_of([WORDS["speakers"]["compose"], WORDS["speakers"]["stack"]])
 # Weights of the log-odds that the first suspect is right. They were fitted to logs that the
@@ -68,7 +70,8 @@ def sureness_of(log: Log, findings: Findings) -> tuple[str, float, str]:
     if chance < POSSIBLE_FROM:
         near = " or ".join(suspect.service for suspect in findings.suspects[:2])
         return UNSURE, chance, f"too little tells that it began at {near}"
-    why = f"{first.share:.0%} of what is wrong comes down to it"
+    most = next(words for words, least in PORTIONS.items() if first.share >= least)
+    why = f"{most} of what is wrong comes down to it"
     if shown.silent:
         why += ", and it fell silent"
     against = [*limits(log), *doubts(findings.suspects, findings.evidence)]

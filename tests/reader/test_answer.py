@@ -83,7 +83,8 @@ def test_the_root_below_those_who_shout_is_found_and_nothing_speaks_against_it(b
     answer, against = answered(body)
     assert (answer.root, answer.sure, against) == ("cart-db", LIKELY, [])
     assert answer.began == "2026-11-22 03:50:00" and answer.confidence >= LIKELY_FROM
-    assert answer.why == f"{answer.suspects[0].share:.0%} of what is wrong comes down to it"
+    assert answer.suspects[0].share > 0.9
+    assert answer.why == "nearly all of what is wrong comes down to it"
 
 
 @pytest.mark.parametrize("doubt", CAPS)
