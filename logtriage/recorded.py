@@ -12,10 +12,11 @@ RECORDED = Path(__file__).with_name("recorded.json.gz")  # by name, then task, t
 BEFORE, AFTER = "SmolLM2 before GRPO", "SmolLM2 after GRPO"
 # `watch`, the page and the picture open on it. tests/lab/bench/test_watch.py has the rule.
 CHOSEN = ("cascading_failure", "test", 39)
-GAINED, LOST = 8, 3  # of 100 cascades: those that it fails before alone, and after alone
+GAINED, LOST = 9, 1  # of 100 cascades: those that it fails before alone, and after alone
 WHY = (
     "Chosen since a language model, SmolLM2, fails before it is rewarded for anything (GRPO) and"
-    f" not after (first seed): so in {GAINED} of 100 cascades; the reverse happens in {LOST}."
+    f" not after (three seeds' weights averaged): so in {GAINED} of 100 cascades; the reverse"
+    f" happens in {LOST}."
 )
 
 

@@ -1,4 +1,4 @@
-"""What others did on an incident that a visitor of the page has closed: two scripts, and records."""
+"""What others did on an incident that a visitor of the page has closed: scripts, and records."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

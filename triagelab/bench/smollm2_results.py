@@ -43,11 +43,10 @@ STAGES = {
     "expert/more": "expert's lessons, and more",
     "expert/more-grpo/model": "expert's lessons, and more, then GRPO",
 }
-LEARNED = "expert/seed-1/model"
-SEEDS = (LEARNED, "expert/seed-2/model", "expert/seed-3/model")
+SEEDS = tuple(f"expert/seed-{seed}/model" for seed in (1, 2, 3))
 AVERAGED = "expert/averaged"  # the mean of their weights
 # All other adapters stay in `runs`; they are played, too.
-PUBLISHED = ("expert/base", LEARNED, AVERAGED)
+PUBLISHED = ("expert/base", AVERAGED)
 SAMPLED = ("expert/base", *SEEDS, AVERAGED)  # played more often as GRPO plays
 WATCHED = {BEFORE: "expert/base", AFTER: AVERAGED}  # by their names on the page
 COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
@@ -84,25 +83,19 @@ TOGETHER = 30  # incidents that are played at once
 
 
 def publish_adapters(runs: Path) -> None:
-    """Copy the adapters of the finished stages into the results, in 16 bit, and what is recorded of
-    their learning, but for those that stay in `runs`.
-    """
+    """Copy the adapters of `PUBLISHED` into the results, in 16 bit, with the record of lessons."""
     from safetensors.torch import load_file, save_file  # imports torch
 
-    published = [runs / name for name in PUBLISHED]
-    for source in (folder for folder in published if folder.is_dir()):
-        target = FOLDER / source.relative_to(runs)
+    for name in PUBLISHED:
+        source, target = runs / name, FOLDER / name
+        if not source.is_dir():
+            continue
         target.mkdir(parents=True, exist_ok=True)
         weights = load_file(source / ADAPTER)
         save_file({name: weight.half() for name, weight in weights.items()}, target / ADAPTER)
-        for name in ("adapter_config.json", "base.json", "../config.json", "../metrics.jsonl"):
-            if (source / name).exists():
-                shutil.copy(source / name, target / name)
-
-
-def folder_of(stage: str, runs: Path) -> Path:
-    """Where the adapter of a stage is, if it is there."""
-    return (FOLDER if stage in PUBLISHED else runs) / stage
+        for file in ("adapter_config.json", "base.json"):
+            if (source / file).exists():
+                shutil.copy(source / file, target / file)
 
 
 def average_seeds(runs: Path) -> None:
@@ -112,15 +105,15 @@ def average_seeds(runs: Path) -> None:
     import torch
     from safetensors.torch import load_file, save_file
 
-    folders = [folder_of(seed, runs) for seed in SEEDS]
+    folders = [runs / seed for seed in SEEDS]
     if not all(folder.is_dir() for folder in folders):
         return
     adapters = [load_file(folder / ADAPTER) for folder in folders]
     mean = {
-        name: torch.stack([adapter[name].float() for adapter in adapters]).mean(0).half()
+        name: torch.stack([adapter[name].float() for adapter in adapters]).mean(0)
         for name in adapters[0]
     }
-    target = folder_of(AVERAGED, runs)
+    target = runs / AVERAGED
     target.mkdir(parents=True, exist_ok=True)
     save_file(mean, target / ADAPTER)
     shutil.copy(folders[0] / "adapter_config.json", target)
@@ -130,7 +123,7 @@ def stage_players(runs: Path) -> list[Player]:
     """The model itself, every published stage, and the others in `runs`, each in all ways."""
     sources: dict[str, str | Path] = {"zero-shot": SMOLLM2}
     for name, stage in STAGES.items():
-        folder = folder_of(name, runs)
+        folder = (FOLDER if name in PUBLISHED else runs) / name
         if folder.is_dir():
             sources[stage] = folder
     return [
