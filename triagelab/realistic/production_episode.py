@@ -247,10 +247,10 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else _short(value)
 
 
-def find_case(split: str, index: int) -> Case:
+def find_case(source: str, index: int) -> Case:
     """Return the incident with this index, from 0; raise `ValueError` if there is none."""
-    check_index(index, ProductionEpisode.last_index(split))
-    return production_case(split, index)
+    check_index(index, ProductionEpisode.last_index(source))
+    return production_case(source, index)
 
 
 class ProductionEpisode(RealEpisode):
