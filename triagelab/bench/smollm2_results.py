@@ -250,9 +250,9 @@ def stages_table(*ways: str) -> str:
     return table(
         rows,
         "The first incidents of each task of `test`, 95 % bootstrap intervals over"
-        f" incidents.{sampled} Of {made:,.0f} calls {refused:.0f} were refused. The last rows are of"
-        " others on the same incidents; the embedded agent's are of the first of five seeds, the"
-        " best.",
+        f" incidents.{sampled} Of {made:,.0f} calls {refused:.0f} were refused. The last rows are"
+        " of others on the same incidents; the embedded agent's are of the first of five seeds,"
+        " the best.",
     )
 
 
