@@ -217,9 +217,9 @@ def _trouble(
     """Sum up the shapes of a service's trouble that share a template."""
     inside, before, rest = counts.inside, counts.before, counts.rest
     now = [number for number in numbers if inside[number]]
-    shown = {number: tally.shapes[number] for number in now}
-    most = max(now, key=lambda n: (tells_own_cause(shown[n].example), shown[n].level, inside[n]))
-    shape = shown[most]
+    shapes = {number: tally.shapes[number] for number in now}
+    most = max(now, key=lambda n: (tells_own_cause(shapes[n].example), shapes[n].level, inside[n]))
+    shape = shapes[most]
     names: dict[str, float] = defaultdict(float)
     for number in now:
         for name in named[number]:

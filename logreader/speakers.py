@@ -118,10 +118,10 @@ def place_of(
     all_own, timed_own = (
         [line for line in some if not COMPOSE.match(line.text)] for some in (lines, timed)
     )
-    found = [(_as_head(all_own, head), _as_head(timed_own, head)) for head in HEADS]
-    heads = [place for in_all, in_timed in found if (place := in_all or in_timed)]
+    tried = [(_as_head(all_own, head), _as_head(timed_own, head)) for head in HEADS]
+    heads = [place for in_all, in_timed in tried if (place := in_all or in_timed)]
     several = [place for place in heads if place.prior > 1.0]
-    sure = [found[0][0], *(in_timed for _, in_timed in found[1:-1])]
+    sure = [tried[0][0], *(in_timed for _, in_timed in tried[1:-1])]
     head = next(filter(None, [*several, *sure]), None)
     return head or best_place(timed, known, least) or next(iter(heads), None)
 

@@ -48,7 +48,7 @@ def sureness_of(log: Log, findings: Findings) -> tuple[str, float, str]:
         why = "the log does not say who speaks" if unnamed and unnamed.troubles else NO_TROUBLE
         return UNSURE, 0.0, why
     first = findings.suspects[0]
-    shown = findings.evidence[first.service]
+    own = findings.evidence[first.service]
     complaining = accusers(first.service, findings.evidence)
     if client := cut_off(findings.suspects, findings.evidence, log.tally):
         client = "the client" if client == UNNAMED else client
@@ -72,13 +72,13 @@ def sureness_of(log: Log, findings: Findings) -> tuple[str, float, str]:
         return UNSURE, chance, f"too little tells that it began at {near}"
     most = next(words for words, least in PORTIONS.items() if first.share >= least)
     why = f"{most} of what is wrong comes down to it"
-    if shown.silent:
+    if own.silent:
         why += ", and it fell silent"
     against = [*limits(log), *doubts(findings.suspects, findings.evidence)]
     if not (proven(log) or log.tally.known or complaining):
         against.append("its names may be no services")
-    told = shown.cause or any(trouble.happened for trouble in shown.troubles)
-    if not (complaining or told):
+    explained = own.cause or any(trouble.happened for trouble in own.troubles)
+    if not (complaining or explained):
         against.append("nobody complains of it, and no line tells a cause")
     against += [
         f"{service} changed shortly before: {visible(line, 60)}"
@@ -108,9 +108,9 @@ def confidence_without_before(suspects: Sequence[Suspect], evidence: Evidence) -
     usual: by what it says of itself, and by who complains of it.
     """
     first = evidence[suspects[0].service]
-    told = [(trouble.happened, trouble.names) for trouble in first.troubles if trouble.happened]
-    complains = not all(cause.own for cause, _ in told)  # and may have ended for that
-    own = any(cause.own and not names and not (cause.vague and complains) for cause, names in told)
+    causes = [(trouble.happened, trouble.names) for trouble in first.troubles if trouble.happened]
+    complains = not all(cause.own for cause, _ in causes)  # and may have ended for that
+    own = any(cause.own and not (names or (cause.vague and complains)) for cause, names in causes)
     blamed = accusers(first.name, evidence)
     chance = (0.7 if blamed else 0.6) if own else 0.55 if blamed else 0.3
     return min(chance, 1.0 / tied(suspects))
@@ -217,9 +217,9 @@ def _mostly_calm(log: Log, findings: Findings) -> bool:
 
 def _alone(findings: Findings) -> bool:
     """Whether the only suspect tells errors of several kinds, and nothing of what others do."""
-    shown = findings.evidence[findings.suspects[0].service]
-    errors = [trouble for trouble in shown.troubles if trouble.level > WARN]
-    return len(findings.suspects) == 1 and len(errors) > 1 and shown.own_share == 1.0
+    own = findings.evidence[findings.suspects[0].service]
+    errors = [trouble for trouble in own.troubles if trouble.level > WARN]
+    return len(findings.suspects) == 1 and len(errors) > 1 and own.own_share == 1.0
 
 
 def _said(tally: Tally) -> list[Row]:

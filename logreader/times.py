@@ -156,14 +156,14 @@ class Stamps:
         if groups is None:
             return [*map(self._read, lines)]
         if clock.form.period:  # each is near the one before it
-            for found, run in groupby(map(groups.__getitem__, stamps)):
+            for parts, run in groupby(map(groups.__getitem__, stamps)):
                 first, many = len(seconds), len([*run])
-                if found:
-                    seconds += [clock.at(*found)] * many
+                if parts:
+                    seconds += [clock.at(*parts)] * many
                 else:
                     seconds += map(self._read, lines[first : first + many])
             return seconds
-        known = {stamp: clock.at(*found) if found else STRAY for stamp, found in groups.items()}
+        known = {stamp: clock.at(*parts) if parts else STRAY for stamp, parts in groups.items()}
         seconds += map(known.__getitem__, stamps)
         if self.span is None:
             for i in compress(range(len(lines)), map(STRAY.__eq__, seconds)):

@@ -173,11 +173,11 @@ def _first_new(
         near = begins - slots.width <= second < begins + slots.width
         if not near or shape.level < WARN:
             continue
-        told = shape.level > WARN and tells_own_cause(shape.example)
-        early = told or shape.level == FATAL  # it may have come before any complaint
+        explained = shape.level > WARN and tells_own_cause(shape.example)
+        early = explained or shape.level == FATAL  # it may have come before any complaint
         if second >= begins or early:
             counts = series.get((shape.service, shape.template), [])
-            enough = told or sum(counts[start - early : end]) >= LEAST_LINES
+            enough = explained or sum(counts[start - early : end]) >= LEAST_LINES
             if not any(counts[: start - early]) and enough:
                 seconds.append(second)
     return min(seconds, default=-1)

@@ -98,8 +98,8 @@ def draw_episode(
     """Draw all that was shown as HTML (see `drawing.draw`), and once closed, score and truth."""
     if episode.done and isinstance(episode, Episode):
         marked = episode.incident.root or ""
-    shown = episode.opening, episode.history
-    return draw(episode.incident.topology, *shown, draw_end(episode), links, marked)
+    observed = episode.opening, episode.history
+    return draw(episode.incident.topology, *observed, draw_end(episode), links, marked)
 
 
 def draw_end(episode: BaseEpisode) -> Markup:

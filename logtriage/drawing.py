@@ -106,14 +106,14 @@ def closed_gate(episode: Episode) -> str:
 def _proof(episode: Episode, root: str, fault: str) -> str:
     """The line that tells of the fault: one that was shown, else one that the root has to show."""
     cause, proof = cause_of(episode.incident), (root, Reading("proof", fault))
-    if shown := _first_line(episode, proof):
-        step, line = shown
+    if proving := _first_line(episode, proof):
+        step, line = proving
         return f'step {step} showed the {cause}: "{line}"'
     asked = Episode(episode.incident)
     while not asked.done:
         asked.act(Action("request_more_logs", (root,)))
-    if shown := _first_line(asked, proof):
-        return f'{root} shows, if asked, the {cause}: "{shown[1]}"'
+    if proving := _first_line(asked, proof):
+        return f'{root} shows, if asked, the {cause}: "{proving[1]}"'
     return f"no line tells of the {cause}, even if {root} is asked at every step"
 
 

@@ -5,6 +5,8 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+import textwrap
 import tomllib
 from itertools import product
 from pathlib import Path
@@ -191,6 +193,14 @@ def test_no_tracked_file_is_large_or_ignored():
     adapters = {name for name in sizes if re.fullmatch(r"results/smollm2/.*/adapter_model.*", name)}
     assert large == agents | adapters | {"triagelab/realistic/ranker.npz"}
     assert all(sizes[name] < 10e6 for name in adapters)
+
+
+def test_few_names_stand_for_anything():
+    blocks = re.findall(r"```py\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
+    (code,) = (block for block in blocks if "vague" in block)
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    counted = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert int(counted.stdout) <= 10
 
 
 def test_the_gallery_shows_what_is_drawn():

@@ -29,7 +29,7 @@ def byte_pairs():
     texts = [json.dumps(novice_episode(0)), json.dumps(tool_schemas())]
     tokenizer.train_from_iterator(texts, trainer)
     made = json.loads(tokenizer.to_str())["model"]
-    return sorted(made["vocab"], key=made["vocab"].get), [" ".join(one) for one in made["merges"]]
+    return sorted(made["vocab"], key=made["vocab"].get), [" ".join(pair) for pair in made["merges"]]
 
 
 def write_gguf(path, seed):
@@ -52,7 +52,7 @@ def write_gguf(path, seed):
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("smollm")
     writer.add_token_list(tokens)
-    writer.add_token_types([3 if one in SPECIAL else 1 for one in tokens])
+    writer.add_token_types([3 if token in SPECIAL else 1 for token in tokens])
     writer.add_token_merges(merges)
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)

@@ -71,9 +71,9 @@ LAYOUTS = [compose, compose_without_times, swarm, headings, syslog, journal]
 def never_came_up(random, cause):
     """A root that says what is wrong with it, and who complains of it: rows, and the root."""
     root, caller, edge = random.sample(NAMES, 3)
-    told = random.choice(EXAMPLES[cause]["bad"])
+    line = random.choice(EXAMPLES[cause]["bad"])
     refused = f"ERROR cannot connect to {root}:{random.randrange(1000, 9999)}: connection refused"
-    rows = [(root, f"FATAL {told}"), (caller, refused), (edge, f"ERROR GET / 502 from {caller}")]
+    rows = [(root, f"FATAL {line}"), (caller, refused), (edge, f"ERROR GET / 502 from {caller}")]
     rows = rows * random.randrange(1, 8)
     random.shuffle(rows)
     return rows, root

@@ -75,8 +75,8 @@ def test_source_files_do_not_speak():
 
 @pytest.mark.parametrize("width", [8, 12])  # of the column; the longest name has nine letters
 def test_names_in_a_column_filled_up_with_blanks_speak_in_a_short_log(width):
-    told = ("billing invoice sent", "mailer message queued", "scheduler tick done")
-    pairs = [line.split(" ", 1) for line in told * 6]
+    said = ("billing invoice sent", "mailer message queued", "scheduler tick done")
+    pairs = [line.split(" ", 1) for line in said * 6]
     rows = [
         f"2026-11-22 03:00:{second:02d} INFO  {name:{width}} {text}"
         for second, (name, text) in enumerate(pairs)

@@ -233,7 +233,7 @@ def stages_table(*ways: str) -> str:
     detected = with_truth(everyone)
     for name in ("faults_detected", "false_alarms_dismissed"):
         detected[name] = values_in(detected, name)
-    found = detected.groupby("policy")[["faults_detected", "false_alarms_dismissed"]].mean()
+    shares = detected.groupby("policy")[["faults_detected", "false_alarms_dismissed"]].mean()
     made, refused = frame["calls"].sum(), frame["malformed"].sum()
     sampled = " By the grammar, at temperature 1, as GRPO plays." if "sampled" in ways else ""
     incidents = everyone.groupby("policy")["index"].nunique()
@@ -244,8 +244,8 @@ def stages_table(*ways: str) -> str:
         cells |= {words(task): row[task] for task in TASKS}
         cells["mean"] = row["mean"].mean
         cells[f"share of `{REFERENCE}`"] = row["share_of_reference"].mean
-        cells["roots found"] = found["faults_detected"][name]
-        cells["false alarms dismissed"] = found["false_alarms_dismissed"][name]
+        cells["roots shares"] = shares["faults_detected"][name]
+        cells["false alarms dismissed"] = shares["false_alarms_dismissed"][name]
         rows.append(cells)
     return table(
         rows,

@@ -56,8 +56,8 @@ def plot_group(group: pd.DataFrame) -> Picture:
     ax.imshow(values, colours, vmin=-most, vmax=most, aspect="auto", alpha=0.75)
     for (y, x), advantage in np.ndenumerate(values):
         text = f"{cells[y, x][0]}\n{advantage:+.2f}".strip()
-        shown = "no answer" if np.isnan(advantage) else text
-        ax.text(x, y, shown, ha="center", va="center", fontsize=SMALL)
+        cell = "no answer" if np.isnan(advantage) else text
+        ax.text(x, y, cell, ha="center", va="center", fontsize=SMALL)
     ax.set_xticks(range(len(HEADS)), HEADS)
     ax.set_yticks(range(len(group)), [f"reward {reward:.2f}" for reward in group["reward"]])
     ax.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)

@@ -58,7 +58,7 @@ def test_a_row_leads_to_the_episode_it_tells_of(url):
     for _, score, address, name in rows:
         page = requests.get(f"{url}/web{unescape(address)}", timeout=30).text
         assert f"score {score}" in page
-        assert name in [shown for own, _, _, shown in ROW.findall(page) if own]
+        assert name in [named for own, _, _, named in ROW.findall(page) if own]
 
 
 def test_where_nobody_is_recorded_the_page_says_so(url):

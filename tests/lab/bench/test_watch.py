@@ -71,10 +71,10 @@ def test_what_it_shows_by_default_is_chosen_by_a_rule():
         for stage in WATCHED.values()
     )
     assert telling(before, after)[0] == CHOSEN[-1]
-    shown = (before["score"] < 0.5) & (after["score"] > 0.5)
+    gained = (before["score"] < 0.5) & (after["score"] > 0.5)
     reverse = (before["score"] > 0.5) & (after["score"] < 0.5)
-    assert (shown.sum(), reverse.sum(), len(shown)) == (GAINED, LOST, 100)
-    assert f"in {GAINED} of {len(shown)} cascades; the reverse happens in {LOST}" in WHY
+    assert (gained.sum(), reverse.sum(), len(gained)) == (GAINED, LOST, 100)
+    assert f"in {GAINED} of {len(gained)} cascades; the reverse happens in {LOST}" in WHY
     chosen = run("watch", "trace", "--pause", 0)
     assert "Chosen since" in chosen.output and f"incident {CHOSEN[-1]} of test" in chosen.output
     assert "Chosen since" not in run("watch", "trace", "--index", 7, "--pause", 0).output

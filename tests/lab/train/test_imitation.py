@@ -58,10 +58,10 @@ def test_goes_on_as_if_never_interrupted(tmp_path):
     build_imitated(parts, "smollm2", "novice", examples=4)
     first = load_file(parts / "adapter_model.safetensors")
     build_imitated(parts, "smollm2", "novice", examples=8)
-    once, twice = (load_file(one / "adapter_model.safetensors") for one in (whole, parts))
+    once, twice = (load_file(folder / "adapter_model.safetensors") for folder in (whole, parts))
     assert all(torch.equal(once[name], twice[name]) for name in once)
     assert any(not torch.equal(first[name], twice[name]) for name in once)
-    record, other = (json.loads((one / "base.json").read_text()) for one in (whole, parts))
+    record, other = (json.loads((folder / "base.json").read_text()) for folder in (whole, parts))
     assert record["log"] == other["log"] and record["examples"] == 8
     with pytest.raises(ValueError, match="choose another folder"):
         build_imitated(whole, "smollm2", "expert", examples=8)

@@ -88,11 +88,11 @@ def test_notebook_3_writes_out_the_settings_that_every_run_has(tmp_path):
     path = Path(__file__).parents[3] / "notebooks" / "03_grpo_training.ipynb"
     cells = nbformat.read(path, as_version=4).cells
     (source,) = (cell.source for cell in cells if "GRPOTrainer(" in cell.source)
-    shown = source.partition("\n\n\nasked =")[0]
-    assert len(shown.splitlines()) <= 30 and "GRPOConfig(" in shown and "get_reward" in shown
+    example = source.partition("\n\n\nasked =")[0]
+    assert len(example.splitlines()) <= 30 and "GRPOConfig(" in example and "get_reward" in example
     config = make_config("novice", model="x")
     names = {"config": config, "TriageTools": TriageTools, "partial": partial}
-    (tmp_path / "shown.py").write_text(shown)
+    (tmp_path / "example.py").write_text(example)
     names = runpy.run_path(tmp_path / "shown.py", names)
     asked = grpo_settings(config, tmp_path)
     made = names["make_trainer"](dict, dict(asked), (), {})
