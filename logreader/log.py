@@ -83,6 +83,7 @@ def read_named(files: Mapping[str, bytes], services: Sequence[str] = ()) -> Log:
 
 
 def _read(opened: Mapping[str, BinaryIO], services: Sequence[str]) -> Log:
+    """Read all files, each by a layout of its own, into one tally."""
     log, parts = Log(Tally(services)), []
     several = len(opened) > 1  # the name of a single file is no evidence of who speaks
     named = {name: file_service(name) if several and name != STDIN else "" for name in opened}

@@ -10,8 +10,7 @@ from operator import attrgetter
 
 from logtriage.play.actions import ALL_SERVICES, visible
 from logtriage.play.episode import BaseEpisode, IncidentView
-from logtriage.play.observation import Observation
-from logtriage.play.observed import LineCount
+from logtriage.play.observation import LineCount, Observation
 from logtriage.world.call_graph import MOST_OBSERVED, UNKNOWN_KIND, CallGraph, Service
 
 from .levels import LEVEL_NAMES, LEVELS, WARN

@@ -11,9 +11,7 @@ __version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> object:
-    """Return what `verifiers` looks for in an environment's package. verifiers is imported only
-    when it is asked for; `AttributeError` if it cannot be imported.
-    """
+    """Return what `verifiers` looks for in an environment's package, imported when asked for."""
     if name not in ("__all__", "TriageEnv", "TriageHarness", "TriageTaskset"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

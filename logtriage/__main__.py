@@ -57,10 +57,7 @@ def mcp_command(
         typer.Option(help="Write every closed incident here, for `verify`; open none of it again."),
     ] = None,
 ) -> None:
-    """Let agents that speak MCP play.
-
-    Each incident is opened once, for whichever client asks; tasks take turns.
-    """
+    """Let agents that speak MCP play each incident once, for whichever client asks."""
     import asyncio
     from contextlib import ExitStack
 

@@ -60,12 +60,8 @@ def draw(
     links: Mapping[str, str] | None = None,
     marked: str = "",
 ) -> str:
-    """Draw the episode so far as an HTML fragment.
-
-    Args:
-        verdict: `draw_parts`'s, once it is over.
-        links: where a click on a service of the call graph leads.
-        marked: the service with a thick frame.
+    """Draw the episode so far as an HTML fragment, with `draw_parts`'s verdict once it is over.
+    `links` say where a click on a service leads; the one that is `marked` has a thick frame.
     """
     newest: dict[str, tuple[Metric, int]] = {}
     alerts: list[Alert] = []

@@ -60,13 +60,8 @@ class TriageEnvironment(Environment[TriageAction, TriageObservation, TriageState
     """Incidents in a microservice cluster, to be traced, fixed, and handed to the right team.
 
     The reward is 0 until the end, and then the score in [0, 1]. In the task API the three tasks
-    take turns: `reset(split=s, index=n)` opens `get_task(s, n)`.
-
-        env = TriageEnvironment()
-        observation = env.reset(task="cascading_failure", split="test", index=7)
-        observation = env.step(TriageAction(action_type="request_more_logs", value="user-db"))
-
-    A custom call graph has no split unseen_topology, which draws call graphs of its own.
+    take turns: `reset(split=s, index=n)` opens `get_task(s, n)`. A custom call graph has no split
+    unseen_topology, which draws call graphs of its own. For an example see `client.LogtriageEnv`.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True

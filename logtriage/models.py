@@ -4,23 +4,13 @@ from pydantic import Field
 
 from .openenv_base import Action, Observation, State
 from .play.actions import ACTION_TYPES
-from .play.observed import CallTime, LineCount, Measure
+from .play.observation import CallTime, LineCount, Measure
 from .world.call_graph import Service
 from .world.telemetry import Alert, Metric
 
 
 class TriageAction(Action):
-    """One of the seven actions, flat.
-
-    | action_type | value |
-    |---|---|
-    | classify_severity | `P1`, `P2` or `P3` |
-    | identify_root_cause | a service |
-    | escalate | `sre`, `backend`, `dba` or `security` |
-    | remediate | `remedy:service`: restart, rollback, scale, flush-cache or kill-query |
-    | request_more_logs | a service, or `all` |
-    | resolve, ignore | empty |
-    """
+    """One of the seven actions, flat: `value` is what it applies to, as in `restart:user-db`."""
 
     action_type: str = Field(max_length=64, description=f"one of {', '.join(ACTION_TYPES)}")
     value: str = Field(
@@ -46,9 +36,8 @@ class TriageObservation(Observation):
 
     `text` holds all of it for a language model. The other fields hold the same for programs, and
     are None if the step did not bring them. `services` is the call graph, callers first; only the
-    opening has it. `alerts` and `metrics` are arrays in JSON, in the order of their fields, as are
-    `measures`, `calls` and `counts` of real incidents (see `play.observed`). `notice` repeats what
-    was done, never whether it was right; `error` explains an invalid action.
+    opening has it. Rows (see `play.observation`) are arrays in JSON, in the order of their fields.
+    `notice` repeats what was done, not whether it was right; `error` explains an invalid action.
     """
 
     text: str = ""

@@ -1,8 +1,6 @@
 """Policies by name, and what other packages add: tasks, policies, models, commands. It is found by
 the entry points that they install, when it is first asked for.
 
-    make_policy("trace").play([Episode.open("cascading_failure", "test", 7)])
-
 | group | what an entry point loads |
 |---|---|
 | `logtriage.tasks` | a subclass of `RecordedEpisode`, under the name of its task |

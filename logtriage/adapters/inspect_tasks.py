@@ -128,9 +128,7 @@ def _called(name: str) -> str:
 
 
 def _register_split(split: str) -> None:
-    """Offer a split as the task `logtriage/SPLIT`. `-T` sets its options: one task or several, and
-    the incidents of each, `first` to `first + episodes - 1`.
-    """
+    """Offer a split as the task `logtriage/SPLIT`; `-T` sets its options."""
 
     @task(name=_called(split))
     def of_split(task: str | list[str] = "all", episodes: int = 200, first: int = 0) -> Task:

@@ -67,12 +67,8 @@ class RemoteEpisode(BaseEpisode):
 
 
 class Server:
-    """A LogTriage server and the sessions on it. A session is used again once its episode is done.
-
-        with Server("http://127.0.0.1:8000") as server:
-            rollout(TracePolicy(), ["cascading_failure"], open_episode=server.open)
-
-    `ConnectionError` if there is no server, it has no room, or it is not one of ours.
+    """A LogTriage server and the sessions on it, in a `with`. A session is used again once its
+    episode is done. `ConnectionError` if there is no server, or it has no room, or is not ours.
     """
 
     def __init__(self, url: str) -> None:

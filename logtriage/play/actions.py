@@ -24,17 +24,11 @@ QUOTED = 300  # characters of a line that an answer quotes
 
 
 class Action(NamedTuple):
-    """What an agent does in one step; `check_action` says whether it is valid.
+    """What an agent does in one step; `check_action` says whether it is valid."""
 
-    Attributes:
-        type: one of `ACTION_TYPES`.
-        args: in the order of `ACTION_ARGUMENTS[type]`.
-        confidence: how sure the agent is of the service it blames, or of ignoring, 0 to 1.
-    """
-
-    type: str
-    args: tuple[str, ...] = ()
-    confidence: float | None = None
+    type: str  # one of `ACTION_TYPES`
+    args: tuple[str, ...] = ()  # in the order of `ACTION_ARGUMENTS[type]`
+    confidence: float | None = None  # in the service it blames, or in ignoring, 0 to 1
 
     @classmethod
     def parse(cls, action_type: str, value: str = "", confidence: float | None = None) -> Self:

@@ -36,17 +36,11 @@ WrittenCall = tuple[str, Any]  # name and arguments as a model wrote them, unche
 
 
 class Protocol(NamedTuple):
-    """How a model reads its tools, and how it calls them.
+    """How a model reads its tools, and how it calls them."""
 
-    Attributes:
-        name: `native` or `text`.
-        opening: makes the messages that an episode starts with from its rendered opening.
-        answers: runs the calls of an assistant message, one step each, and returns the answers;
-            none means that the agent walked away.
-    """
-
-    name: str
-    opening: Callable[[str], list[Message]]
+    name: str  # `native` or `text`
+    opening: Callable[[str], list[Message]]  # the first messages, from an opening's text
+    # Runs the calls of an assistant message, one step each; no answers: the agent walked away.
     answers: Callable[[ToolSession, Message], list[Message]]
 
 
@@ -107,10 +101,8 @@ def from_wire(message: Any) -> Message:
         # It stays as it is if it cannot be parsed (also for endless integers or nesting), or is an
         # object already: `ToolSession.call` checks it.
         with suppress(ValueError, TypeError, RecursionError):
-            read = json.loads(arguments or "{}")
-            arguments = arguments if is_deep(read) else read
-        if is_deep(arguments):  # an object already
-            arguments = UNREADABLE
+            arguments = json.loads(arguments or "{}")
+        arguments = UNREADABLE if is_deep(arguments) else arguments
         function = {"name": call.function.name or "", "arguments": arguments}
         # Without an id the answer could not name its call, and few servers accept that.
         calls.append({"id": call.id or f"call_{number}", "type": "function", "function": function})
@@ -119,9 +111,7 @@ def from_wire(message: Any) -> Message:
 
 
 def to_wire(message: Message) -> Message:
-    """Convert a message to the OpenAI protocol: arguments become a JSON string, and a tool's
-    message that answers no call becomes the user's.
-    """
+    """Convert a message to the OpenAI protocol; a tool's that answers no call is the user's."""
     if message["role"] == "tool" and "tool_call_id" not in message:
         return {"role": "user", "content": message["content"]}
     if not message.get("tool_calls"):
@@ -132,9 +122,6 @@ def to_wire(message: Message) -> Message:
         text = json.dumps(function["arguments"])
         calls.append({**call, "function": {**function, "arguments": text}})
     return {**message, "tool_calls": calls}
-
-
-# -- tools as text ---------------------------------------------------------------------------------
 
 
 def instructions() -> str:
@@ -212,10 +199,3 @@ def protocol_of(messages: Sequence[Message], opening: str) -> Protocol | None:
         if list(messages[: len(begun)]) == begun:
             return protocol
     return None
-
-
-def check_protocol(name: str) -> Protocol:
-    """Return the protocol of that name; `ValueError` with the valid names if there is none."""
-    if name not in PROTOCOLS:
-        raise ValueError(f"unknown way to call tools {name!r:.60}; choose {' or '.join(PROTOCOLS)}")
-    return PROTOCOLS[name]

@@ -42,27 +42,17 @@ VisibleIncident: TypeAlias = IncidentView | Incident
 class BaseEpisode:
     """An incident being played, whether simulated, recorded or on a server. A subclass defines what
     an action shows (`_take`, or only `_ask` if nothing reacts), and the score (`_judge`).
-
-    Attributes:
-        opening: what is shown first.
-        max_steps: the last possible step, which closes the incident.
-        history: what was done and shown after the opening, in order.
-        record: what was done so far, as far as scoring needs it.
-        done: whether the incident is closed.
-        score: the score once done; None before, or if the truth is not known.
     """
 
     def __init__(self, incident: VisibleIncident, opening: Observation) -> None:
-        self.incident, self.opening = incident, opening
-        self.max_steps = opening.max_steps
-        self.history: list[Step] = []
-        self.record, self.done = Record(), False
-        self.score: Score | None = None
+        self.incident, self.opening = incident, opening  # and what is shown first
+        self.max_steps = opening.max_steps  # the last possible step, which closes the incident
+        self.history: list[Step] = []  # what was done and shown after the opening, in order
+        self.record, self.done = Record(), False  # what scoring needs of it; whether it is closed
+        self.score: Score | None = None  # None until done, or if the truth is not known
 
     def act(self, action: Action) -> Observation:
-        """Take one step. An invalid action uses up the step and does nothing else; the
-        observation's `error` says why. `ValueError` if the incident is already closed.
-        """
+        """Take one step, which an invalid action wastes; `ValueError` if the incident is closed."""
         if self.done:
             raise ValueError(ENDED)
         try:
@@ -145,14 +135,10 @@ class Answer(NamedTuple):
 class RecordedEpisode(BaseEpisode):
     """An incident that was recorded, or looks like it: nothing reacts to actions, and each incident
     has a call graph of its own. Other packages add such tasks (`logtriage.registry`).
-
-    Attributes:
-        task_name: the name of the task.
-        splits: its splits, which it chooses itself.
     """
 
     task_name: ClassVar[str]
-    splits: ClassVar[tuple[str, ...]]
+    splits: ClassVar[tuple[str, ...]]  # which the task chooses itself
 
     @classmethod
     def open(cls, split: str, index: int) -> Self:
@@ -231,9 +217,7 @@ def incident_id(episode: BaseEpisode) -> str:
 
 
 def closing_report(episode: Episode) -> dict[str, Any]:
-    """What an agent may know of a closed incident: the services blamed, the score with its parts,
-    and the truth. For a false alarm, the root cause, fault, remedy and team are None.
-    """
+    """Of a closed incident: who was blamed, the score, the truth (in part None at no fault)."""
     incident = episode.incident
     return {
         "incident": incident_id(episode),

@@ -1,9 +1,12 @@
-"""What the agent is shown after a step, its text (short: tokens are costly), the system prompt."""
+"""What the agent is shown after a step, its text (short: tokens are costly), the system prompt.
 
-from typing import Any, NamedTuple
+Some rows only observed incidents have; a value that nobody measured is None, or `-` in text.
+"""
+
+from typing import NamedTuple
 
 from ..world.call_graph import CallGraph
-from ..world.telemetry import Alert, Metric
+from ..world.telemetry import UNKNOWN, Alert, Metric
 
 SYSTEM_PROMPT = """You are the on-call engineer of a microservice cluster. An incident was reported.
 Find the service where the trouble began, not the one that shouts loudest: callers suffer from \
@@ -24,13 +27,104 @@ You may make several calls at once."""
 
 TABLE_HEADER = "service errors p95 usual"
 CLOSED = "Incident closed."
+BAND = 3.29  # sigmas between the 5th and the 95th percentile of a normal distribution
+LEAST_SPREAD = 0.01  # spread of a measure that never moved, as a share of its baseline
+
+
+def three_digits(value: float) -> int | float:
+    """Round a quantity of an observed incident to three significant digits; 0 if below 0.0001."""
+    short = float(f"{value:.3g}")
+    return int(short) if short == int(short) else short if abs(short) >= 1e-4 else 0
+
+
+def number(value: float | None) -> str:
+    """Return a quantity of an observed incident as text."""
+    return UNKNOWN if value is None else str(three_digits(value))
+
+
+def observed_metric(
+    service: str, errors: float | None, latency: float | None, usual: float | None
+) -> Metric:
+    """A row of the metrics table of an observed incident."""
+    cells = (errors, latency, usual)
+    return Metric(service, *(None if cell is None else three_digits(cell) for cell in cells))
+
+
+class Measure(NamedTuple):
+    """A further metric of a service, over time; its text leaves out the deviation."""
+
+    service: str  # or `users`, for what users feel
+    name: str
+    unit: str
+    values: tuple[float | None, ...]  # oldest first
+    usual: float | None = None  # the median without an incident
+    low: float | None = None  # without an incident, nine of ten values are between `low` and `high`
+    high: float | None = None
+    deviation: float | None = None  # 1.4826 x the median distance from `usual`: about a sigma
+
+    @property
+    def text(self) -> str:
+        values = " ".join(map(number, self.values))
+        band = f" ({number(self.low)}-{number(self.high)})" if self.low is not None else ""
+        return f"{self.service} {self.name} {values}{self.unit} usual {number(self.usual)}{band}"
+
+    @property
+    def sigma(self) -> float:
+        """The spread without an incident, from deviation or band, and always above 0."""
+        wide = self.deviation or 0.0
+        if self.low is not None and self.high is not None:
+            wide = max(wide, (self.high - self.low) / BAND)
+        return max(wide, LEAST_SPREAD * abs(self.usual or 0.0), 1e-9)
+
+
+class CallTime(NamedTuple):
+    """How long a call takes, in ms; the wait minus the time it is served is network latency."""
+
+    caller: str
+    callee: str
+    wait: float | None  # as the caller measures it
+    usual_wait: float | None
+    served: float | None = None  # as the callee measures it
+    usual_served: float | None = None
+    rate: float | None = None  # calls per minute
+    usual_rate: float | None = None
+
+    @property
+    def text(self) -> str:
+        usual = number(self.usual_wait)
+        text = f"{self.caller} > {self.callee} waits {number(self.wait)}ms usual {usual}"
+        if self.served is not None:
+            text += f", served in {number(self.served)}ms usual {number(self.usual_served)}"
+        if self.rate is not None:
+            text += f", {number(self.rate)}/min usual {number(self.usual_rate)}"
+        return text
+
+
+class LineCount(NamedTuple):
+    """Log lines of a service per minute, and how many of them are errors and warnings."""
+
+    service: str
+    lines: float
+    usual_lines: float | None
+    errors: float
+    usual_errors: float | None
+    warnings: float = 0.0
+    usual_warnings: float | None = None
+
+    @property
+    def text(self) -> str:
+        return (
+            f"{self.service} {number(self.lines)} lines/min usual {number(self.usual_lines)}, "
+            f"errors {number(self.errors)} usual {number(self.usual_errors)}, "
+            f"warnings {number(self.warnings)} usual {number(self.usual_warnings)}"
+        )
 
 
 class Observation(NamedTuple):
     """What the agent is shown after a step; parts that the step does not show are None.
 
     `notice` repeats what was done without judging it. `error` explains an invalid action.
-    `measures`, `calls` and `counts` are rows of `play.observed`; simulated incidents have none.
+    Simulated incidents have no `measures`, `calls` and `counts`.
     """
 
     step: int = 0
@@ -41,9 +135,9 @@ class Observation(NamedTuple):
     metrics: list[Metric] | None = None
     lines: list[str] | None = None
     done: bool = False
-    measures: list[Any] | None = None
-    calls: list[Any] | None = None
-    counts: list[Any] | None = None
+    measures: list[Measure] | None = None
+    calls: list[CallTime] | None = None
+    counts: list[LineCount] | None = None
 
 
 def call_graph_line(topology: CallGraph) -> str:

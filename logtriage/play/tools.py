@@ -27,30 +27,21 @@ SIGNATURES = {
 
 
 class ToolSession:
-    """One newly opened incident, played by tool calls, each of which is a step.
-
-    With `names`, the agent reads and calls services by those names, and never sees the real ones.
-
-    Attributes:
-        names: real name to the name that the agent reads; empty if they are the same.
-        services: names of the services, as the agent reads them.
-        opening: what the agent reads first.
-        malformed: number of invalid calls; callers may add those that never get here.
-        late: number of calls after the incident closed; the others are steps of `episode.history`.
-        seconds: time spent in the simulator.
+    """One newly opened incident, played by tool calls, each of which is a step. With `names`, the
+    agent reads and calls services by those names, and never sees the real ones.
     """
 
     def __init__(self, episode: BaseEpisode, names: Names | None = None) -> None:
         self.episode = episode
         graph = episode.incident.topology
-        self.names = names(episode) if names else {}
+        self.names = names(episode) if names else {}  # from real ones; empty if they are the same
         self._real = {name: real for real, name in self.names.items()}
         graph = renamed_graph(graph, self.names) if self.names else graph
-        self.services = graph.names
-        self.opening = self._rendered(episode.opening, graph)
-        self.malformed = 0
-        self.late = 0
-        self.seconds = 0.0
+        self.services = graph.names  # as the agent reads them
+        self.opening = self._rendered(episode.opening, graph)  # what the agent reads first
+        self.malformed = 0  # invalid calls; callers may add those that never get here
+        self.late = 0  # calls after the incident closed; the others are in `episode.history`
+        self.seconds = 0.0  # spent in the simulator
 
     def call(self, name: str, arguments: object) -> str:
         """Answer a call; a malformed one costs a step, and its answer says what is wrong."""

@@ -157,10 +157,6 @@ class ReadingPolicy(Policy):
         seen = [value for name in services for value in self.slowdowns[name]]
         return sum(seen) / max(1, len(seen))
 
-    def slowest(self) -> str:
-        """The service with the highest `slowdown`; in a tie, the first in the graph."""
-        return max(self.topology.names, key=self.slowdown)
-
     def severity(self) -> str:
         """P1 to P3 from what was seen of the entry services."""
         errors = max(self.edge_errors, default=0.0)

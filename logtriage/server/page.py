@@ -60,9 +60,7 @@ def page(
     did: Annotated[list[str], Query()] = [],  # noqa: B006 (FastAPI copies it)
     service: str = "",
 ) -> HTMLResponse:
-    """The incident after the actions in `did`, each `action_type:value`, with the actions on the
-    `service` that was chosen in the graph; mistakes get 400.
-    """
+    """The incident after the actions in `did`, with those on a chosen `service`; or status 400."""
     here = {"task": task, "split": split, "index": index}
     topology = request.app.state.topology
     tasks = tasks_on(topology)

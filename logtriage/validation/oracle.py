@@ -1,6 +1,4 @@
-"""The oracle: plays the incident of runtime.json on a server by the right answers, and prints the
-reward. It works them out from the incident's coordinates, which an agent on the wire cannot.
-"""
+"""The oracle: plays the incident of runtime.json on a server rightly, and prints the reward."""
 
 import json
 import sys

@@ -167,8 +167,7 @@ def untreated_states(topology: Topology, injection: Injection | None, ticks: int
 
 class Cluster:
     """A running cluster: it replays the untreated states until a remedy takes it off that path.
-
-    `active` is the fault until it is remedied. `states` has an entry per tick, at least up to now.
+    `active` is the fault until it is remedied; `states` has an entry per tick, at least up to now.
     """
 
     def __init__(

@@ -15,30 +15,19 @@ OWNER = "owner"  # placeholder team: whoever owns the service
 
 @dataclass(frozen=True)
 class Fault:
-    """One kind of fault. Effects are at intensity 1 and scale linearly with intensity.
-
-    Attributes:
-        kinds: kinds of service that it can be injected into.
-        capacity: fraction of the service's capacity lost.
-        latency: added own latency, as a multiple of the idle latency.
-        errors: fraction of the service's own requests that fail.
-        load: added requests, as a multiple of the load at rest.
-        pool: fraction of the connection pool leaked.
-        cache: cache hit ratio lost, as a fraction of the ratio at rest.
-        needs: a boolean attribute that a service must have, unless it is an edge.
-    """
+    """One kind of fault. Effects are at intensity 1 and scale linearly with intensity."""
 
     name: str
-    kinds: tuple[str, ...]
+    kinds: tuple[str, ...]  # of services that it can be injected into
     remedy: str
     team: str
-    capacity: float = 0.0
-    latency: float = 0.0
-    errors: float = 0.0
-    load: float = 0.0
-    pool: float = 0.0
-    cache: float = 0.0
-    needs: str = ""
+    capacity: float = 0.0  # fraction of the service's capacity lost
+    latency: float = 0.0  # added own latency, as a multiple of the idle latency
+    errors: float = 0.0  # fraction of the service's own requests that fail
+    load: float = 0.0  # added requests, as a multiple of the load at rest
+    pool: float = 0.0  # fraction of the connection pool leaked
+    cache: float = 0.0  # cache hit ratio lost, as a fraction of the ratio at rest
+    needs: str = ""  # a boolean attribute that a service must have, unless it is an edge
 
     def can_occur_at(self, service: Service) -> bool:
         fits = service.kind == "edge" or not self.needs or getattr(service, self.needs)

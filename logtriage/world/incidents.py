@@ -107,14 +107,9 @@ def sample_incident(
 ) -> Incident:
     """Return the incident at these coordinates: the same, to the last bit, anywhere and any time.
 
-    Args:
-        task: a name in `TASKS`, or a custom `Task`, whose name determines its random streams.
-        split, index: see `SPLITS`; index counts from 0.
-        topology: a custom call graph in place of the default.
-        varied_wording: whether to log in words that no split uses; only in train.
-
-    Raises:
-        ValueError: for a bad argument, or a task that has no incident on the call graph.
+    A `task` is a name in `TASKS`, or a custom `Task`; splits are those of `SPLITS`, and an index
+    counts from 0. With `varied_wording`, in train alone, the logs are in words that no split uses.
+    `ValueError` for a bad argument, or a task that has no incident on the (custom) call graph.
     """
     settings = check_task(task)
     check_split(split, topology)
@@ -162,7 +157,11 @@ def _real_fault(
             states = untreated_states(topology, injection, arrival + task.max_steps)
             severity = severity_of(*user_impact(topology, states))
             no_outage = outage and severity in ("P2", "P3")
-            no_echo = task.below_edge and not _echoes(topology, position, states[arrival])
+            no_echo = task.below_edge and not any(
+                is_degraded(topology, states[arrival], i)
+                for i, callees in enumerate(topology.network.callees)
+                if any(j == position for j, _ in callees)
+            )
             # Effects grow with intensity, so the next try can be aimed.
             if outage is False and severity == "P1":
                 high = intensity
@@ -174,15 +173,6 @@ def _real_fault(
         f"task {task.name} found no incident of split {split} in {MOST_DRAWS} draws, with outage="
         f"{task.outage}, below_edge={task.below_edge}, intensity={task.intensity}, lead="
         f"{task.lead}, ramp={task.ramp}; change one of these"
-    )
-
-
-def _echoes(topology: Topology, position: int, state: State) -> bool:
-    """Whether a service that waits for `position` is degraded."""
-    return any(
-        is_degraded(topology, state, i)
-        for i, callees in enumerate(topology.network.callees)
-        if any(j == position for j, _ in callees)
     )
 
 

@@ -29,43 +29,27 @@ MOST_WEIGHT = 100.0  # for a kind of line; the others weigh about 1, so more wou
 
 @dataclass(frozen=True)
 class Task:
-    """The settings of a task. Ranges include both ends; draws are uniform, except for `intensity`.
-
-    Attributes:
-        name: also names the task's random streams: two tasks of one name get the same draws.
-        max_steps: length of an episode.
-        noise: chance that a line of the opening is noise, and the weight of noise among the lines
-            a service prints.
-        lead: ticks between the onset of the fault and the arrival of the agent.
-        intensity: intensity of the fault, 0 to 1; mild faults are more common.
-        ramp: ticks until that intensity is reached.
-        quiet: ticks after arrival during which the root prints nothing by itself; uniform over the
-            values. A root that is quiet at first never gets a row in the metrics table.
-        gaps: chance that a row of the metrics table is missing.
-        proof: weight of a line that proves the fault, among those the root prints.
-        hint: weight of a line that only narrows the remedy.
-        false_alarms: share of incidents without any fault.
-        outage: share of faults that must become an outage (P1), while the rest must not; None for
-            no such rule.
-        below_edge: whether the root must be called by a service that is degraded on arrival.
-
-    Raises:
-        ValueError: for a value out of its range.
+    """The settings of a task; `ValueError` for a value out of its range. Ranges include both ends;
+    draws are uniform, except for `intensity`.
     """
 
-    name: str
-    max_steps: int
+    name: str  # also of its random streams: two tasks of one name get the same draws
+    max_steps: int  # length of an episode
+    # Chance that a line of the opening is noise, and the weight of noise among a service's lines.
     noise: float
-    lead: tuple[int, int]
-    intensity: tuple[float, float]
-    ramp: tuple[int, int]
+    lead: tuple[int, int]  # ticks between the onset of the fault and the arrival of the agent
+    intensity: tuple[float, float]  # of the fault, 0 to 1; mild faults are more common
+    ramp: tuple[int, int]  # ticks until that intensity is reached
+    # Ticks after arrival during which the root prints nothing by itself; uniform over the values. A
+    # root that is quiet at first never gets a row in the metrics table.
     quiet: tuple[int, ...]
-    gaps: float
-    proof: float
-    hint: float
-    false_alarms: float = 0.0
+    gaps: float = 0.3  # chance that a row of the metrics table is missing
+    proof: float = 1.0  # weight of a line that proves the fault, among those the root prints
+    hint: float = 0.6  # weight of a line that only narrows the remedy
+    false_alarms: float = 0.0  # share of incidents without any fault
+    # Share of faults that must become an outage (P1), while the rest must not; None: no such rule.
     outage: float | None = None
-    below_edge: bool = False
+    below_edge: bool = False  # whether a service that calls the root must be degraded on arrival
 
     def __post_init__(self) -> None:
         for field, holds, rule in self._rules():
@@ -107,7 +91,6 @@ TASKS: dict[str, Task] = {
             ramp=(1, 1),
             quiet=(0,),
             gaps=0.2,
-            proof=1.0,
             hint=0.5,
         ),
         Task(
@@ -118,9 +101,6 @@ TASKS: dict[str, Task] = {
             intensity=(0.06, 1.0),
             ramp=(1, 2),
             quiet=(0, 0, 3, 4, 5),
-            gaps=0.3,
-            proof=1.0,
-            hint=0.6,
             outage=0.7,
             below_edge=True,
         ),
@@ -132,9 +112,7 @@ TASKS: dict[str, Task] = {
             intensity=(0.03, 0.8),
             ramp=(10, 16),
             quiet=(0, 2, 4),
-            gaps=0.3,
             proof=0.4,
-            hint=0.6,
             false_alarms=0.2,
             outage=0.0,
         ),

@@ -47,14 +47,11 @@ CALLEE_WEIGHT, OWN_WEIGHT, NORMAL_WEIGHT = 1.4, 0.6, 0.4
 
 
 class Alert(NamedTuple):
-    """A threshold crossed now: `errors` in per cent, or `p95` or `latency` (a mean) in ms.
-
-    Whole numbers are of type int here and below, so that their text has no decimal point.
-    """
+    """A threshold crossed now: `errors` in per cent, or `p95` or `latency` (a mean) in ms."""
 
     service: str
     metric: str
-    value: int | float
+    value: int | float  # int, here and below, if it is whole: its text has no decimal point
 
     @property
     def text(self) -> str:

@@ -16,6 +16,7 @@ from logtriage.command_line import LONGEST, errors_in_a_line, given_options, ref
 
 app = typer.Typer()
 
+
 MOST_LISTED = 20  # episodes that are not confirmed
 OF_A_RUN = ("run", "episodes", "concurrency", "hours")  # options of `evaluate` that fit a run
 JOURNALS = Path("runs/evaluations")  # where models' episodes are kept unless a file is named
@@ -102,7 +103,7 @@ def evaluate_command(
         raise ValueError("--hours are those of a run; name one by --run, or drop --hours")
     from logtriage.catalogue import open_incident, recorded_task
     from logtriage.play.actions import visible
-    from logtriage.play.conversation import NATIVE, check_protocol
+    from logtriage.play.conversation import NATIVE, PROTOCOLS
     from logtriage.policies.policy import BATCH
     from logtriage.world.incidents import sample_incident
     from logtriage.world.topology_file import load_topology
@@ -134,7 +135,9 @@ def evaluate_command(
     for name in plan.names if graph else ():  # fail now, not after loading a model
         sample_incident(name, split, first, graph)
 
-    protocol = check_protocol(tools)
+    if tools not in PROTOCOLS:
+        raise ValueError(f"unknown way to call {tools!r:.60}; choose {' or '.join(PROTOCOLS)}")
+    protocol = PROTOCOLS[tools]
     sampling: dict[str, Any] = {"protocol": protocol, "temperature": temperature, "seed": seed}
     sources = model or []
     if adapter is not None and len(sources) != 1:

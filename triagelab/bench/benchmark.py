@@ -27,6 +27,7 @@ AUDITED = ("random", "loudest", "novice", "trace", "belief")
 def _play(
     policy: str, task: str, split: str, first: int, count: int, judge: Judge | None
 ) -> pd.DataFrame:
+    """The episodes of a policy on a part of a task's incidents, without what differs each time."""
     rows = rollout(make_policy(policy, first), [task], split, count, first, judge=judge)
     # Seconds mean nothing when processes share cores, and are never the same twice.
     return rows.drop(columns=["seconds", *(name for name in COLUMNS if name not in CORE)])

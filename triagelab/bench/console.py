@@ -34,6 +34,7 @@ class Console:
 
     @property
     def widget(self) -> Any:
+        """The widget, with the incident as it stands; it needs ipywidgets."""
         from ipywidgets import HTML, Button, Dropdown, HBox, IntSlider, ToggleButtons, VBox
 
         incident = self.episode.incident

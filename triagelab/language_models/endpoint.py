@@ -194,6 +194,7 @@ class EndpointPolicy(ConversationPolicy):
             stop.set()
 
     def reply(self, messages: list[Message], seed: int) -> tuple[Message, Tokens | None]:
+        """See `ConversationPolicy.reply`; what a server refuses is left out from then on."""
         from openai import APIStatusError, OpenAIError
 
         self._request.until = time.monotonic() + PATIENCE

@@ -60,6 +60,7 @@ class NativeChat:
     def _ids_of(
         self, messages: list[Message], prompts: bool = True, tools: Any = None
     ) -> list[int]:
+        """The tokens of a conversation in the chat template."""
         return self.tokenizer.apply_chat_template(
             messages, tools=tools, return_dict=False, add_generation_prompt=prompts
         )

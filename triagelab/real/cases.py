@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from logtriage.play.observed import CallTime, LineCount, Measure
+from logtriage.play.observation import CallTime, LineCount, Measure
 from logtriage.world.tasks import check_index
 from logtriage.world.telemetry import Alert
 

@@ -7,8 +7,7 @@ when the incident began, so only the later half of a window counts as recent.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from logtriage.play.observation import Observation
-from logtriage.play.observed import CallTime, LineCount, Measure
+from logtriage.play.observation import CallTime, LineCount, Measure, Observation
 from logtriage.world.call_graph import CallGraph
 from logtriage.world.telemetry import Alert
 

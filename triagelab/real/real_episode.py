@@ -15,8 +15,7 @@ from typing import ClassVar, Self
 
 from logtriage.play.actions import ALL_SERVICES
 from logtriage.play.episode import Answer, IncidentView, RecordedEpisode, final_score
-from logtriage.play.observation import Observation
-from logtriage.play.observed import Measure, observed_metric, three_digits
+from logtriage.play.observation import Measure, Observation, observed_metric, three_digits
 from logtriage.play.scoring import Score
 from logtriage.world.call_graph import UNKNOWN_KIND, CallGraph, Service
 from logtriage.world.telemetry import Alert, Metric
@@ -87,6 +86,7 @@ class RealEpisode(RecordedEpisode):
         return Answer("root cause", self.record.root_cause, root, right, 1.0)
 
     def _ask(self, service: str) -> Observation:
+        """What the recordings have of a service, or of all."""
         case, every = self.incident.case, service == ALL_SERVICES
         of = {name: every or name == service for name in case.services}
         answer = Observation(

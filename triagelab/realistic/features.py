@@ -11,7 +11,7 @@ from itertools import chain
 
 import numpy as np
 
-from logtriage.play.observed import BAND, LEAST_SPREAD
+from logtriage.play.observation import BAND, LEAST_SPREAD
 
 from ..real.evidence import Evidence
 from .generator import SAMPLES, Arrays

@@ -22,7 +22,7 @@ from typing import TypeVar
 import numpy as np
 
 from logtriage.play.episode import Answer, final_score
-from logtriage.play.observed import CallTime, LineCount, Measure
+from logtriage.play.observation import CallTime, LineCount, Measure
 from logtriage.play.scoring import Record, Score
 from logtriage.world.tasks import MAX_INDEX, check_index
 from logtriage.world.telemetry import Alert
@@ -172,6 +172,7 @@ def _spread_path(block: Block, at: int) -> list[int]:
 
 
 def _alerts(block: Block, at: int, service: int, name: str) -> list[Alert]:
+    """The alerts of a service, with the worst value since the fault began."""
     slow, fails = block.seen.alerts[at, service]
     alerts = []
     if fails:
@@ -186,6 +187,7 @@ def _alerts(block: Block, at: int, service: int, name: str) -> list[Alert]:
 
 
 def _measure(block: Block, at: int, service: int, name: str, metric: str) -> Measure:
+    """A metric of a service over time, and what is usual."""
     seen, place = block.seen, (at, service, AT[metric])
     counted = metric == "requests" and block.mesh.period[at, 0] > 60.0  # not a rate per second
     return Measure(
@@ -198,6 +200,7 @@ def _measure(block: Block, at: int, service: int, name: str, metric: str) -> Mea
 
 
 def _call_times(block: Block, at: int, names: list[str]) -> list[CallTime]:
+    """How long calls take, where that is known."""
     waits = block.seen.waits[at]
     known = np.argwhere(np.isfinite(waits[..., 0]))
     return sorted(
@@ -207,6 +210,7 @@ def _call_times(block: Block, at: int, names: list[str]) -> list[CallTime]:
 
 
 def _line_count(block: Block, at: int, service: int, name: str) -> LineCount:
+    """Log lines of a service, errors and warnings among them, each a minute."""
     lines = block.lines
     counts = (
         lines.ordinary + lines.errors + lines.warnings,
@@ -284,6 +288,7 @@ class ProductionEpisode(RealEpisode):
         ]
 
     def _judge(self) -> Score:
+        """The root alone makes the score; remedy and team are reported."""
         record, truth = self.record, self.incident.case.truth
         right = float(finds(record, self.incident.case))
         remedied = bool(truth.root) and record.remediations[:1] == [(truth.remedy, truth.root)]

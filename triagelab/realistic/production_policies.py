@@ -9,7 +9,7 @@ from pathlib import Path
 
 from logtriage.play.actions import ALL_SERVICES, Action
 from logtriage.play.episode import BaseEpisode
-from logtriage.play.observed import Measure
+from logtriage.play.observation import Measure
 from logtriage.policies.policy import Policy
 
 from ..real.evidence import LATENCIES, SUCCESSES, Evidence, gather, recent
@@ -83,6 +83,7 @@ class RankerPolicy(RankingPolicy):
         self._path = path
 
     def answer(self, evidence: Evidence) -> list[Action]:
+        """Blame the likeliest root and its path, and do what the likeliest kind of fault needs."""
         from .ranker import WEIGHTS, chances, load_ranker
 
         (chance,), (kinds,) = chances(

@@ -45,6 +45,7 @@ class Round(nn.Module):
         )
 
     def forward(self, nodes: Tensor, calls: Tensor) -> Tensor:
+        """Services [B, N, WIDTH] that have heard from callers and callees (calls [B, N, N])."""
         called = calls.transpose(1, 2)
         callers = called.sum(2, keepdim=True).clamp(min=1.0)
         callees = calls.sum(2, keepdim=True).clamp(min=1.0)
@@ -75,6 +76,7 @@ class Ranker(nn.Module):
         self.nothing = _head(1)
 
     def forward(self, numbers: Tensor, calls: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores and kinds from numbers [B, N, features] and calls [B, N, N]."""
         scaled = ((numbers - self.mean) / self.deviation).clamp(-FARTHEST, FARTHEST)
         nodes = self.read(scaled)
         for exchange in self.rounds:

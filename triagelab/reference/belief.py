@@ -83,6 +83,7 @@ def score_table(options: list[Answers], outcomes: Outcomes, task: Task, asked: i
 
 
 def _scores(option: Answers, outcomes: Outcomes, task: Task, asked: int) -> np.ndarray:
+    """The score of these answers under each outcome, as `play.scoring` would give it."""
     fault = outcomes.root >= 0
     steps = asked + 2  # the severity, and closing the incident
     points = WEIGHTS["severity"] * (outcomes.severity == option.severity)
@@ -272,6 +273,7 @@ class BeliefPolicy(Policy):
             self._belief.see(observation, self._asked)
 
     def act(self) -> Action:
+        """Ask the question that promises most, and answer when none is worth its step."""
         if not self.queue:
             lookahead = Lookahead(self._belief, self._step)
             gains = lookahead.gains()

@@ -161,6 +161,7 @@ def _fixed_pieces(tokenizer: Any) -> list[str]:
 
 
 def new_model(tokenizer: Any, hidden: int, layers: int) -> Any:
+    """A new decoder of Qwen2's architecture, with tied embeddings."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     config = Qwen2Config(

@@ -114,6 +114,7 @@ class Imitator:
         self.log: list[dict[str, Any]] = []
 
     def save(self, path: Path) -> None:
+        """Write a checkpoint, whole or not at all."""
         import torch
 
         state = {
@@ -126,6 +127,7 @@ class Imitator:
         path.with_suffix(".partial").replace(path)
 
     def load(self, path: Path) -> None:
+        """Go on from a checkpoint."""
         import torch
 
         state = torch.load(path, map_location=self.inner.device, weights_only=True)

@@ -125,6 +125,8 @@ class SharedPrompt:
 
 
 class KeptTrainer(IncidentTrainer):
+    """TRL's trainer, with keys and values kept between turns, and credit by part of the score."""
+
     credit, constrained = "part", True  # of `TrainingConfig`
     shared_ids: Sequence[int] = ()  # what all prompts of a step begin with, if that is worth a pass
     shared_prompt: SharedPrompt | None = None  # the same, once a micro-batch has read it

@@ -186,7 +186,7 @@ def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message
     rows = [episode.telemetry.metric(topology.position[name]) for name in names]
     observation = Observation(0, 0, metrics=rows)
     reader.begin(topology, observation)
-    slowest = reader.slowest()
+    slowest = max(topology.names, key=reader.slowdown)
     real = reader.slowdown(slowest) > REAL_SLOWDOWN
     return render(observation), {"content": f"slowest {slowest}" if real else "nobody"}
 

@@ -74,6 +74,8 @@ class Point:
 
 
 class SweepFile(BaseModel):
+    """What a sweep's file may hold."""
+
     model_config = ConfigDict(extra="forbid")
 
     about: str  # the question, in a sentence
@@ -122,6 +124,7 @@ def load_sweep(path: str | Path, folder: str | Path | None = None) -> Sweep:
 
 
 def _check(file: SweepFile, notebook: Path) -> None:
+    """Raise `ValueError` for a sweep that its notebook cannot run."""
     import papermill
 
     unnamed = [name for name in file.rows if not ROW_NAME.fullmatch(name)]

@@ -250,6 +250,7 @@ class MetricsLog(TrainerCallback):
         self.bar: tqdm[Any] = tqdm(disable=True)  # until training begins
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Count on from the seconds of an earlier session."""
         last = last_step(self.folder)
         self.step_began = time.perf_counter()
         self.began = self.step_began - last.get("seconds", 0.0)
@@ -265,6 +266,7 @@ class MetricsLog(TrainerCallback):
             control.should_save = control.should_training_stop = True
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        """Write a step's metrics, and look for gradients that are not finite."""
         if not logs or "reward" not in logs:  # the summary at the end belongs to no step
             return
         taken = {

@@ -4,8 +4,7 @@ the published results, which are computed again.
 
 import pytest
 
-from logtriage.play.observation import Observation
-from logtriage.play.observed import CallTime, Measure
+from logtriage.play.observation import CallTime, Measure, Observation
 from logtriage.world.call_graph import CallGraph, Service
 from logtriage.world.telemetry import Alert
 from triagelab.real.evidence import gather, z_score

@@ -2,7 +2,7 @@
 
 import pytest
 
-from logtriage.play.observed import Measure, number, observed_metric
+from logtriage.play.observation import Measure, number, observed_metric
 
 
 @pytest.mark.parametrize(
