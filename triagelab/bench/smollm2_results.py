@@ -244,7 +244,7 @@ def stages_table(*ways: str) -> str:
         cells |= {words(task): row[task] for task in TASKS}
         cells["mean"] = row["mean"].mean
         cells[f"share of `{REFERENCE}`"] = row["share_of_reference"].mean
-        cells["roots shares"] = shares["faults_detected"][name]
+        cells["roots found"] = shares["faults_detected"][name]
         cells["false alarms dismissed"] = shares["false_alarms_dismissed"][name]
         rows.append(cells)
     return table(
