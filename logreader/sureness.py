@@ -27,7 +27,7 @@ MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its 
 MANY = 200  # records from which an error is nothing special
 LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
 RECOVERED = 6  # lines after the last error from which a service works again
-# How the first suspect's share is put, from which on: a second percentage would only confuse.
+# Words for the first suspect's share: a percentage beside the confidence would confuse.
 PORTIONS = {"nearly all": 0.9, "most": 0.6, "about half": 0.4, "a part": 0.0}
 Row = tuple[int, Shape, int]  # see `Tally.lines`
 NOT_SAID = any_of([WORDS["speakers"]["compose"], WORDS["speakers"]["stack"]])
@@ -70,8 +70,7 @@ def sureness_of(log: Log, findings: Findings) -> tuple[str, float, str]:
     if chance < POSSIBLE_FROM:
         near = " or ".join(suspect.service for suspect in findings.suspects[:2])
         return UNSURE, chance, f"too little tells that it began at {near}"
-    most = next(words for words, least in PORTIONS.items() if first.share >= least)
-    why = f"{most} of what is wrong comes down to it"
+    why = f"{portion(first.share)} of what is wrong comes down to it"
     if own.silent:
         why += ", and it fell silent"
     against = [*limits(log), *doubts(findings.suspects, findings.evidence)]
@@ -88,6 +87,11 @@ def sureness_of(log: Log, findings: Findings) -> tuple[str, float, str]:
     if against:
         return POSSIBLE, min(_earned(chance), OFTEN), f"{why}, but {against[0]}"
     return LIKELY if chance >= LIKELY_FROM else POSSIBLE, _earned(chance), why
+
+
+def portion(share: float) -> str:
+    """Put a share of all that is wrong into words."""
+    return next(words for words, least in PORTIONS.items() if share >= least)
 
 
 def confidence(suspects: Sequence[Suspect], evidence: Evidence, gain: float) -> float:

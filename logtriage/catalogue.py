@@ -57,7 +57,7 @@ def open_incident(
 
 
 def check_coordinates(task: str, split: str, index: int) -> Task | None:
-    """The settings of an incident's task, None if recorded; `ValueError` for no such incident."""
+    """An incident's task, None if recorded; `ValueError` if there is no such incident."""
     known = find_task(task)
     if isinstance(known, Task):
         check_split(split)

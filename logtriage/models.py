@@ -16,7 +16,7 @@ class TriageAction(Action):
     value: str = Field(
         default="",
         max_length=256,
-        description="what the action applies to; empty for resolve and ignore",
+        description="P1 to P3, a service, a team, or remedy:service; empty for resolve and ignore",
     )
     confidence: float | None = Field(
         default=None,

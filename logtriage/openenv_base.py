@@ -1,4 +1,4 @@
-"""All that LogTriage takes from OpenEnv, without gradio and a slow syntax: see `slow_imports`."""
+"""All that LogTriage takes from OpenEnv, without what `slow_imports` names."""
 
 from .slow_imports import GRADIO, IRI_SYNTAX, hidden
 

@@ -88,7 +88,7 @@ def names(group: str) -> list[str]:
 
 
 def load(group: str, name: str) -> Any:
-    """What a package adds under this name; `ValueError` for nothing, or if it lacks a library."""
+    """What a package adds under a name; `ValueError` if nothing, or if a library is missing."""
     if name not in _points(group):
         raise ValueError(f"{name!r:.60} is not installed; {MORE}")
     try:

@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-GRADIO = "gradio"  # OpenEnv's own page; `server.page` replaces it
-IRI_SYNTAX = "rfc3987_syntax"  # jsonschema's check of strings of the format `iri`
+GRADIO = "gradio"  # OpenEnv's own page, whose `create_web_interface_app` is then None
+IRI_SYNTAX = "rfc3987_syntax"  # without it, jsonschema takes any string for an `iri`
 
 
 @contextmanager

@@ -117,9 +117,9 @@ def production() -> None:
 
 @app.command()
 def smollm2(incidents: int = 100, few: int = 30, sampled: int = 60, new: int = 30) -> None:
-    """Publish the adapters of SmolLM2's finished stages, and play each on incidents of each task of
-    `test`, `few` where no grammar holds it or it samples, `sampled` where seeds sample; some also
-    on `new` of other splits.
+    """Publish SmolLM2's two adapters, and play each stage on incidents of each task of `test`:
+    `few` where no grammar holds it or it samples, `sampled` where seeds and their average sample.
+    Some play `new` of each other split, too.
     """
     average_seeds(RUNS / SMOLLM2)
     publish_adapters(RUNS / SMOLLM2)

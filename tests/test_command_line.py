@@ -127,7 +127,7 @@ NOVICE = ("train", "{}/run", "--preset", "novice")
     "words, message",
     [
         ((*LOUDEST, "--adapter", "{}"), "--adapter goes on one --model"),
-        ((*LOUDEST, "--tools", "json"), "choose native or text"),
+        ((*LOUDEST, "--tools", "json"), "unknown way to call tools 'json'; choose native or text"),
         ((*LOUDEST, "--endpoint", "http://127.0.0.1:1"), "give both"),
         ((*LOUDEST, "--trajectories", "{}"), "Is a directory"),
         ((*LOUDEST, "--json", "{}/gone/out.json"), "cannot write {}/gone/out.json"),

@@ -67,8 +67,8 @@ class RemoteEpisode(BaseEpisode):
 
 
 class Server:
-    """A LogTriage server and the sessions on it, in a `with`. A session is used again once its
-    episode is done. `ConnectionError` if there is no server, or it has no room, or is not ours.
+    """A LogTriage server and its sessions: `with Server(url) as server`. A session is used again
+    after its episode. `ConnectionError` if there is no server, or it has no room, or is not ours.
     """
 
     def __init__(self, url: str) -> None:

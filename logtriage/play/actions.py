@@ -84,7 +84,7 @@ def action_values(topology: CallGraph) -> dict[str, tuple[str, ...]]:
 
 
 def check_action(action: Action, topology: CallGraph) -> None:
-    """Raise `ValueError` (with value, rule, what is allowed) unless the action is valid there."""
+    """Raise `ValueError`, with value, rule and choices, if it is invalid on that call graph."""
     action_type, args, _ = action
     names = ACTION_ARGUMENTS.get(action_type)
     if names is None:

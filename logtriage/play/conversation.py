@@ -93,13 +93,13 @@ def is_deep(read: Any) -> bool:
 
 def from_wire(message: Any) -> Message:
     """Convert an assistant message with the attributes of the `openai` package's to the form that
-    `answers` takes. Arguments are parsed as JSON, unless they are nested too deep (`is_deep`).
+    `answers` takes. Arguments are parsed as JSON; nested too deep, they become `UNREADABLE`.
     """
     calls = []
     for number, call in enumerate(message.tool_calls or ()):
         arguments = call.function.arguments
-        # It stays as it is if it cannot be parsed (also for endless integers or nesting), or is an
-        # object already: `ToolSession.call` checks it.
+        # They stay as they are if they cannot be parsed (also for endless integers or nesting), or
+        # are an object already: `ToolSession.call` checks them.
         with suppress(ValueError, TypeError, RecursionError):
             arguments = json.loads(arguments or "{}")
         arguments = UNREADABLE if is_deep(arguments) else arguments
@@ -111,7 +111,7 @@ def from_wire(message: Any) -> Message:
 
 
 def to_wire(message: Message) -> Message:
-    """Convert a message to the OpenAI protocol; a tool's that answers no call is the user's."""
+    """Convert a message to the OpenAI protocol; a tool's without a call becomes the user's."""
     if message["role"] == "tool" and "tool_call_id" not in message:
         return {"role": "user", "content": message["content"]}
     if not message.get("tool_calls"):

@@ -217,7 +217,7 @@ def incident_id(episode: BaseEpisode) -> str:
 
 
 def closing_report(episode: Episode) -> dict[str, Any]:
-    """Of a closed incident: who was blamed, the score, the truth (in part None at no fault)."""
+    """What an agent may know of a closed incident; without a fault, much of it is None."""
     incident = episode.incident
     return {
         "incident": incident_id(episode),

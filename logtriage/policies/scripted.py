@@ -80,7 +80,7 @@ class ConstantPolicy(Policy):
 
 
 class BestConstantPolicy(ConstantPolicy):
-    """Plays the best script of each task, whatever the call graph."""
+    """Plays a task's script of `BEST_SCRIPTS`; of a task without one, it resolves at once."""
 
     def open(self, episode: BaseEpisode) -> None:
         incident = episode.incident

@@ -26,7 +26,7 @@ class Row(NamedTuple):
 def ranking(
     task: str, split: str, index: int, topology: Topology | None, did: Sequence[str]
 ) -> list[Row]:
-    """Rank others and the visitor, who did `did`; omit a visitor identical to a listed policy."""
+    """Rank others, and the visitor, whose actions are `did`, unless another did the same."""
     done: dict[str, list[str]] = {}
     for script in (LoudestPolicy, TracePolicy):
         (played,) = script().play([open_incident(task, split, index, topology)])

@@ -1,4 +1,4 @@
-"""Sums and shuffles that are the same, to the last bit, in every version of Python: as in 3.11.
+"""Sums and shuffles that are the same in every version of Python, to the last bit of 3.11's.
 
 Python promises this only for `Random.random` and `getrandbits`; 3.12 changed `sum` for floats.
 """

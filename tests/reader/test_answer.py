@@ -13,7 +13,16 @@ from shop_log import COMPLAINTS, CORRUPT, ONSET, OURS, ROWS, USUAL, calm, troubl
 
 from logreader.answer import Answer, answer_of
 from logreader.log import read_log, read_named
-from logreader.sureness import LIKELY, LIKELY_FROM, POSSIBLE, POSSIBLE_FROM, UNSURE, doubts, limits
+from logreader.sureness import (
+    LIKELY,
+    LIKELY_FROM,
+    POSSIBLE,
+    POSSIBLE_FROM,
+    UNSURE,
+    doubts,
+    limits,
+    portion,
+)
 from logreader.suspects import MOST_HOPS, Suspect, findings_of
 from logtriage.world.tasks import TASKS
 
@@ -85,6 +94,11 @@ def test_the_root_below_those_who_shout_is_found_and_nothing_speaks_against_it(b
     assert answer.began == "2026-11-22 03:50:00" and answer.confidence >= LIKELY_FROM
     assert answer.suspects[0].share > 0.9
     assert answer.why == "nearly all of what is wrong comes down to it"
+
+
+def test_a_share_is_put_into_words():
+    words = ["nearly all", "nearly all", "most", "about half", "a part", "a part"]
+    assert [*map(portion, (1.0, 0.9, 0.6, 0.4, 0.39, 0.0))] == words
 
 
 @pytest.mark.parametrize("doubt", CAPS)

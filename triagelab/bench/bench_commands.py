@@ -136,7 +136,9 @@ def evaluate_command(
         sample_incident(name, split, first, graph)
 
     if tools not in PROTOCOLS:
-        raise ValueError(f"unknown way to call {tools!r:.60}; choose {' or '.join(PROTOCOLS)}")
+        raise ValueError(
+            f"unknown way to call tools {tools!r:.60}; choose {' or '.join(PROTOCOLS)}"
+        )
     protocol = PROTOCOLS[tools]
     sampling: dict[str, Any] = {"protocol": protocol, "temperature": temperature, "seed": seed}
     sources = model or []

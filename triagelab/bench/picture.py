@@ -65,7 +65,7 @@ def picture() -> str:
     games = {name: played(name) for name in SIDES}
     lines = [
         write("An unseen incident, chosen since reward made it solved:", 20, 32),
-        write(f"so were {GAINED} of 100 cascades, and {LOST} was no longer solved.", 20, 56),
+        write(f"so were {GAINED} of 100 cascades; the reverse happened in {LOST}.", 20, 56),
         write(f"It began at {incident.root}; {loudest} logs most errors.", 20, 80),
     ]
     longest = max(len(actions) for actions, _ in games.values())

@@ -1,8 +1,8 @@
 """SmolLM2 before and after each stage of learning, on the same held-out incidents.
 
-`results/smollm2` has the adapter of each stage in a folder of its own, and the episodes of all. A
-stage is played greedily, free and by a grammar that admits only calls that exist, and, by that
-grammar, as GRPO samples.
+`results/smollm2` has two adapters, after an expert's lessons and of the average of seeds of reward,
+and the episodes of all stages. A stage is played greedily, free and by a grammar that admits only
+calls that exist, and, by that grammar, as GRPO samples.
 """
 
 import shutil
@@ -83,7 +83,7 @@ TOGETHER = 30  # incidents that are played at once
 
 
 def publish_adapters(runs: Path) -> None:
-    """Copy the adapters of `PUBLISHED` into the results, in 16 bit, with the record of lessons."""
+    """Copy the adapters of `PUBLISHED` into the results, in 16 bit, and the record of lessons."""
     from safetensors.torch import load_file, save_file  # imports torch
 
     for name in PUBLISHED:
@@ -100,7 +100,7 @@ def publish_adapters(runs: Path) -> None:
 
 def average_seeds(runs: Path) -> None:
     """Average the weights of the seeds' adapters, if all are there: one adapter, as if each step
-    had seen the incidents of them all.
+    had seen the incidents of them all. (The published one was made with the first in 16 bit.)
     """
     import torch
     from safetensors.torch import load_file, save_file
@@ -235,7 +235,8 @@ def stages_table(*ways: str) -> str:
         detected[name] = values_in(detected, name)
     shares = detected.groupby("policy")[["faults_detected", "false_alarms_dismissed"]].mean()
     made, refused = frame["calls"].sum(), frame["malformed"].sum()
-    sampled = " By the grammar, at temperature 1, as GRPO plays." if "sampled" in ways else ""
+    sampled = " SmolLM2 plays by the grammar, at temperature 1, as GRPO does; others do not sample."
+    sampled = sampled if "sampled" in ways else ""
     incidents = everyone.groupby("policy")["index"].nunique()
     rows = []
     for row in policy_scores(everyone).to_dict("records"):

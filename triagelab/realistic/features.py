@@ -1,6 +1,6 @@
 """What the ranker reads of an incident, real or simulated: numbers for each service.
 
-    features(Block("train", 0).shown)
+    features(Block("train", 0).seen)
     features(arrays_of_evidence(evidence))
 
 Real and simulated cases go through the same arrays, which have nan for a missing metric.

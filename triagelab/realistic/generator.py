@@ -138,7 +138,7 @@ class Block:
         together = Noise(draw.uniform(randomisation.LOAD, BLOCK, 1), 0.0, 0.0, 0.0, follows)
         self.load = np.exp(together.draw(draw, self.chances, BLOCK, 1))  # [B, 1, sample] requests
         self.steady_cpu = draw.uniform((0.1, 0.9), BLOCK, size)  # [B, N] share without requests
-        self.usual = _usual(self.mesh)  # [B, N, metric] of which `shown` may lack some
+        self.usual = _usual(self.mesh)  # [B, N, metric] of which `seen` may lack some
 
         values = self._values(draw)
         self.failing = draw.uniform(randomisation.FAILING, BLOCK, 1)  # [B, 1] chance of a bystander

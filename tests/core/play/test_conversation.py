@@ -12,6 +12,7 @@ from test_scoring import right_answers
 from logtriage.play.actions import ACTION_ARGUMENTS, Action
 from logtriage.play.conversation import (
     MOST_CALLS,
+    UNREADABLE,
     answers,
     from_wire,
     instructions,
@@ -65,9 +66,10 @@ def wired(arguments, identifier="a"):
         ("[]", []),
         ("{broken", "{broken"),
         ("[" * 100_000, "[" * 100_000),  # deeper than Python counts
+        ("[" * 40 + "]" * 40, UNREADABLE),  # deeper than is passed on
         ("9" * 5_000, "9" * 5_000),  # longer than Python reads
     ],
-    ids=["object", "nothing", "list", "broken", "deep", "long"],
+    ids=["object", "nothing", "list", "broken", "endless", "deep", "long"],
 )
 def test_arguments_are_read_as_json_or_left_as_they_are(text, arguments, session):
     message = from_wire(wired(text))

@@ -303,7 +303,7 @@ def test_a_report_is_of_every_policy_task_and_split(tmp_path, monkeypatch):
     assert set(pd.read_parquet(tmp_path / "audit.parquet")["policy"]) == {"loudest"}
 
 
-@pytest.mark.parametrize("policy", [name for name in POLICIES if name != "constant"])  # slow
+@pytest.mark.parametrize("policy", POLICIES)
 def test_the_published_episodes_are_what_is_played_today(policy):
     # Each plays its incidents in order from one stream, so the first few suffice.
     frame = pd.read_parquet(RESULTS / "benchmark" / "episodes.parquet")

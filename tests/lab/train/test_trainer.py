@@ -93,7 +93,7 @@ def test_notebook_3_writes_out_the_settings_that_every_run_has(tmp_path):
     config = make_config("novice", model="x")
     names = {"config": config, "TriageTools": TriageTools, "partial": partial}
     (tmp_path / "example.py").write_text(example)
-    names = runpy.run_path(tmp_path / "shown.py", names)
+    names = runpy.run_path(tmp_path / "example.py", names)
     asked = grpo_settings(config, tmp_path)
     made = names["make_trainer"](dict, dict(asked), (), {})
     assert made["args"].to_dict() == GRPOConfig(**asked).to_dict()
