@@ -98,8 +98,8 @@ def draw_episode(
     """Draw all that was shown as HTML (see `drawing.draw`), and once closed, score and truth."""
     if episode.done and isinstance(episode, Episode):
         marked = episode.incident.root or ""
-    observed = episode.opening, episode.history
-    return draw(episode.incident.topology, *observed, draw_end(episode), links, marked)
+    graph, end = episode.incident.topology, draw_end(episode)
+    return draw(graph, episode.opening, episode.history, end, links, marked)
 
 
 def draw_end(episode: BaseEpisode) -> Markup:

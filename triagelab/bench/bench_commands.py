@@ -16,7 +16,6 @@ from logtriage.command_line import LONGEST, errors_in_a_line, given_options, ref
 
 app = typer.Typer()
 
-
 MOST_LISTED = 20  # episodes that are not confirmed
 OF_A_RUN = ("run", "episodes", "concurrency", "hours")  # options of `evaluate` that fit a run
 JOURNALS = Path("runs/evaluations")  # where models' episodes are kept unless a file is named

@@ -235,8 +235,9 @@ def stages_table(*ways: str) -> str:
         detected[name] = values_in(detected, name)
     shares = detected.groupby("policy")[["faults_detected", "false_alarms_dismissed"]].mean()
     made, refused = frame["calls"].sum(), frame["malformed"].sum()
-    sampled = " SmolLM2 plays by the grammar, at temperature 1, as GRPO does; others do not sample."
-    sampled = sampled if "sampled" in ways else ""
+    sampled = ""
+    if "sampled" in ways:
+        sampled = " SmolLM2 plays by the grammar, at temperature 1, as GRPO does; others do not."
     incidents = everyone.groupby("policy")["index"].nunique()
     rows = []
     for row in policy_scores(everyone).to_dict("records"):

@@ -16,6 +16,7 @@ from triagelab.bench.smollm2_results import (
     ADAPTER,
     AVERAGED,
     FOLDER,
+    PUBLISHED,
     SEEDS,
     STAGES,
     WATCHED,
@@ -65,21 +66,22 @@ def test_what_is_recorded_for_the_page_has_the_published_scores(name):
 def test_stages_are_published_in_16_bit(tmp_path, monkeypatch):
     monkeypatch.setattr(smollm2_results, "FOLDER", tmp_path / "results")
     name = "adapter_model.safetensors"
-    for stage in ("expert/base", "expert/more"):
+    for stage in (*PUBLISHED, "expert/more"):
         run = tmp_path / "runs" / stage
         run.mkdir(parents=True)
         save_file({"lora": torch.ones(2)}, run / name)
         for file in ("adapter_config.json", "base.json", "state.pt"):
             (run / file).write_text("{}")
     publish_adapters(tmp_path / "runs")
-    (target,) = (tmp_path / "results" / "expert").iterdir()  # the control is not published
-    assert target.name == "base"
-    assert load_file(target / name)["lora"].dtype == torch.float16
-    assert sorted(path.name for path in target.iterdir()) == [
-        "adapter_config.json",
-        name,
-        "base.json",
-    ]
+    folders = sorted((tmp_path / "results" / "expert").iterdir())
+    assert [folder.name for folder in folders] == ["averaged", "base"]  # and no control
+    for target in folders:
+        assert load_file(target / name)["lora"].dtype == torch.float16
+        assert sorted(path.name for path in target.iterdir()) == [
+            "adapter_config.json",
+            name,
+            "base.json",
+        ]
 
 
 def test_the_gain_of_all_seeds_is_the_mean_of_theirs_and_less_certain():
