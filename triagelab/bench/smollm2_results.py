@@ -1,8 +1,8 @@
 """SmolLM2 before and after each stage of learning, on the same held-out incidents.
 
-`results/smollm2` has two adapters, after an expert's lessons and of the average of seeds of reward,
-and the episodes of all stages. A stage is played greedily, free and by a grammar that admits only
-calls that exist, and, by that grammar, as GRPO samples.
+`results/smollm2` has three adapters, after an expert's lessons, of the average of seeds of reward
+and after corrections in own play, and the episodes of all stages. A stage is played greedily, free
+and by a grammar that admits only calls that exist, and, by that grammar, as GRPO samples.
 """
 
 import shutil
@@ -40,13 +40,15 @@ STAGES = {
     "expert/seed-2/model": f"{GRPO}, seed 2",
     "expert/seed-3/model": f"{GRPO}, seed 3",
     "expert/averaged": f"{GRPO}, seeds averaged",
+    "expert/on-policy": "expert's lessons, then corrected in its own play",
     "expert/more": "expert's lessons, and more",
     "expert/more-grpo/model": "expert's lessons, and more, then GRPO",
 }
 SEEDS = tuple(f"expert/seed-{seed}/model" for seed in (1, 2, 3))
 AVERAGED = "expert/averaged"  # the mean of their weights
+CORRECTED = "expert/on-policy"
 # All other adapters stay in `runs`; they are played, too.
-PUBLISHED = ("expert/base", AVERAGED)
+PUBLISHED = ("expert/base", AVERAGED, CORRECTED)
 SAMPLED = ("expert/base", *SEEDS, AVERAGED)  # played more often as GRPO plays
 WATCHED = {BEFORE: "expert/base", AFTER: AVERAGED}  # by their names on the page
 COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
@@ -59,6 +61,8 @@ COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
     *(("expert/base", [seed], "sampled") for seed in SEEDS),
     ("expert/base", SEEDS, "sampled"),
     ("expert/base", [AVERAGED], "sampled"),
+    ("expert/base", [CORRECTED], "constrained"),
+    (AVERAGED, [CORRECTED], "constrained"),
     ("expert/base", ["expert/more"], "constrained"),
     ("expert/more", SEEDS, "constrained"),
     ("expert/more", [AVERAGED], "constrained"),
@@ -76,6 +80,7 @@ ON_SPLITS = {
     "zero-shot": "SmolLM2: zero-shot",
     STAGES["expert/base"]: "SmolLM2: expert's lessons",
     STAGES[AVERAGED]: "SmolLM2: then GRPO, seeds averaged",
+    STAGES[CORRECTED]: "SmolLM2: or then corrected in its own play",
 }
 # What the embedded agent of a track is called beside it, by the names of its policies.
 EMBEDDED = {"base": "embedded: {}'s lessons", "trained": "embedded: {}'s, then GRPO"}
@@ -213,7 +218,7 @@ def listed_stages() -> dict[str, list[pd.DataFrame]]:
     many incidents of each task they are of.
     """
     held, learned = _held(_on_test()[0]), [STAGES[seed] for seed in SEEDS]
-    alone = [STAGES[name] for name in ("expert/base", "expert/more", AVERAGED)]
+    alone = [STAGES[name] for name in ("expert/base", "expert/more", AVERAGED, CORRECTED)]
     stages = {name: [name] for name in ("zero-shot", *alone)}
     stages[f"{GRPO}, {len(SEEDS)} seeds"] = learned
     listed = {}
@@ -316,7 +321,7 @@ def _on_splits() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def new_splits_table() -> str:
     """Shares of the reference's score on each split, of SmolLM2 and the embedded agent, both taught
-    by an expert, and then by reward; and what SmolLM2 gained by that.
+    by an expert, and then by reward or corrections; and what SmolLM2 gained by either.
     """
     frame, beside = _on_splits()
     scores = policy_scores(pd.concat([frame, beside]))
@@ -331,7 +336,8 @@ def new_splits_table() -> str:
         cells["incidents of each task"] = str(counts[split])
         cells |= {name: shares[split, name] for name in stages}
         own = frame[frame["split"] == split]
-        cells["gain by GRPO"] = two_way_mean(_gains(own, stages[1], stages[2:]))
+        for after, name in zip(stages[2:], ("GRPO", "corrections"), strict=True):
+            cells[f"gain by {name}"] = two_way_mean(_gains(own, stages[1], [after]))
         rows.append(cells | {name: shares[split, name] for name in embedded})
     return table(
         rows,
@@ -344,8 +350,9 @@ def stage_facts() -> dict[str, Any]:
     """Mean scores over the tasks, where the grammar holds: `smollm2.zero` as the model is,
     `smollm2.expert` after an expert's lessons. GRPO from there gains `smollm2.gain` over all seeds,
     `smollm2.gain.1` and so on with each, `smollm2.averaged` if their weights are averaged, and
-    `smollm2.over_more` over as much more imitation, which gains `smollm2.more`. All are of the
-    `smollm2.incidents` of each task. In sampled play the seeds gain `smollm2.sampled`.
+    `smollm2.over_more` over as much more imitation, which gains `smollm2.more`. Corrections in own
+    play gain `smollm2.corrected`. All are of the `smollm2.incidents` of each task. In sampled play
+    the seeds gain `smollm2.sampled`.
     """
     frame, _ = _on_test()
     means = frame.groupby(["policy", "task"])["score"].mean().groupby("policy").mean()
@@ -362,6 +369,7 @@ def stage_facts() -> dict[str, Any]:
         "smollm2.gain": gain("expert/base", *SEEDS),
         "smollm2.sampled": gain("expert/base", *SEEDS, way="sampled"),
         "smollm2.averaged": gain("expert/base", AVERAGED),
+        "smollm2.corrected": gain("expert/base", CORRECTED),
         "smollm2.more": gain("expert/base", "expert/more"),
         "smollm2.over_more": gain("expert/more", *SEEDS),
         "smollm2.incidents": f"{frame[frame['policy'].isin(learned)]['index'].nunique()}",

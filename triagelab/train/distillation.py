@@ -84,6 +84,26 @@ def advise(task: str, index: int, asked: Sequence[str]) -> list[list[Turn]]:
     return advice
 
 
+def corrected(
+    policy: LanguageModelPolicy,
+    sessions: Sequence[ToolSession],
+    parallel: Parallel,
+    forced_weight: float = 1.0,
+) -> list[Example]:
+    """Play newly opened sessions of varied incidents of `train`, and return each with the expert's
+    targets. A token that the grammar forces has the `forced_weight`.
+    """
+    incidents = [session.episode.incident for session in sessions]
+    streams = [Random(f"distillation/{incident.index}") for incident in incidents]
+    played = policy.converse(sessions, streams)
+    advice = parallel(
+        delayed(advise)(incident.task_name, incident.index, _questions(session))
+        for incident, session in zip(incidents, sessions, strict=True)
+    )
+    weighed = partial(_example, policy, forced_weight)
+    return [*map(weighed, played, sessions, advice)]
+
+
 def own_examples(
     model: Any, tokenizer: Any, lesson: Lesson, first: int, seed: int
 ) -> Iterator[list[Example]]:
@@ -106,13 +126,7 @@ def own_examples(
             rows = [(draw_task(random, EPISODE_SHARES), EXPERT_INDEX + index) for index in indices]
             sessions = [lesson.session(open_varied(task, "train", at)) for task, at in rows]
             model.eval()
-            played = policy.converse(sessions, [Random(f"distillation/{at}") for _, at in rows])
-            advice = parallel(
-                delayed(advise)(task, at, _questions(session))
-                for (task, at), session in zip(rows, sessions, strict=True)
-            )
-            examples = map(partial(_example, policy), played, sessions, advice)
-            yield from batches(list(examples), random)
+            yield from batches(corrected(policy, sessions, parallel), random)
 
 
 def _questions(session: ToolSession) -> list[str]:
@@ -127,6 +141,7 @@ def _questions(session: ToolSession) -> list[str]:
 
 def _example(
     policy: LanguageModelPolicy,
+    forced_weight: float,
     conversation: Conversation,
     session: ToolSession,
     advice: list[list[Turn]],
@@ -134,6 +149,9 @@ def _example(
     """A conversation with the expert's targets, for turns that begin before any answer is given."""
     grammar, names = policy.grammar, session.names
     assert grammar is not None
+    allowed, weights = iter(conversation.allowed), []
+    for own in conversation.own:
+        weights.append(forced_weight if own and len(next(allowed)) == 1 else 1.0)
 
     def spelled(turn: Turn) -> Option:
         """A turn in tokens, with the names that the model reads."""
@@ -149,7 +167,9 @@ def _example(
         if own:
             if done < len(advice):
                 wanted = compare(ids, [spelled(turn) for turn in advice[done]], grammar)
-                targets += [(at + place, token, weight) for place, token, weight in wanted]
+                for place, token, weight in wanted:
+                    weight *= weights[at + place - len(conversation.prompt)]
+                    targets.append((at + place, token, weight))
             done += len(next(messages).get("tool_calls") or ())
         at += len(ids)
     own_tokens = [False] * len(conversation.prompt) + conversation.own

@@ -4,6 +4,9 @@ The lessons are those of `sft_tasks`: first reading alone, then episodes of the 
 with some reading among them. The learning rate is constant, and the base is the moving average of
 the adapter as it learns. So training has no planned end: it goes on until two evaluations on a
 slice of `train` are nearly equal, or to a number of examples, and later from there.
+
+Whoever has seen only an expert's games does not know what to do where no expert comes to, such as
+after a useless question. So a base can then be corrected in its own play (`OnPolicyImitator`).
 """
 
 import json
@@ -15,6 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from joblib import Parallel
 from tqdm import tqdm
 
 from logtriage.play.episode import Episode, final_score
@@ -27,9 +31,19 @@ from ..bench.runs import environment_record, locked, write_text
 from ..language_models import loading
 from ..language_models.language_models import LanguageModelPolicy
 from .base_model import base_record
+from .distillation import corrected
 from .grpo import load_to_train
 from .settings import PRESETS, TrainingConfig
-from .sft_tasks import expert_episode, novice_episode, sft_task
+from .sft_tasks import (
+    EPISODE_SHARES,
+    EXPERT_INDEX,
+    NoisySession,
+    draw_task,
+    expert_episode,
+    novice_episode,
+    open_varied,
+    sft_task,
+)
 from .supervised import Example, encode
 
 RATE = 1e-3  # of AdamW; as usual for adapters of this rank, which see few examples
@@ -46,7 +60,10 @@ FIXED_WEIGHT = 0.1
 TURN_TOKENS = PRESETS["smollm2"]["turn_tokens"]
 AVERAGED = 0.99  # share of the moving average that a step keeps
 EVALUATED, EVERY = 20, 8  # incidents of each task that are played, after so many pools
-TEACHERS = {"novice": novice_episode, "expert": expert_episode}
+ON_POLICY = "on-policy"  # lessons that are corrections of the model's own episodes
+TEACHERS = {"novice": novice_episode, "expert": expert_episode, ON_POLICY: expert_episode}
+ON_POLICY_FIRST = EXPERT_INDEX + 200_000  # in `train`: its incidents
+ON_POLICY_TOKENS = 900  # of an episode: one that asks without end does no more than that later
 ENOUGH = 0.01  # evaluations differ by less when the base has learned what it will learn
 
 
@@ -91,6 +108,8 @@ class Lessons:
 class Imitator:
     """A model whose adapter learns, with all that it takes to go on from a checkpoint."""
 
+    rate, pool_size = RATE, POOL
+
     def __init__(self, model: Any, tokenizer: Any, lessons: Lessons) -> None:
         import torch
 
@@ -108,10 +127,15 @@ class Imitator:
                 weight.data = weight.data.to(frozen)
         self.average = {name: weight.detach().clone() for name, weight in self.weights.items()}
         self.optimizer = torch.optim.AdamW(
-            self.weights.values(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.0
+            self.weights.values(), lr=self.rate, betas=(0.9, 0.98), weight_decay=0.0
         )
         self.pool, self.steps, self.seconds = 0, 0, 0.0
         self.log: list[dict[str, Any]] = []
+
+    @property
+    def examples(self) -> int:
+        """How many examples it has learned from."""
+        return self.pool * self.pool_size
 
     def save(self, path: Path) -> None:
         """Write a checkpoint, whole or not at all."""
@@ -143,7 +167,7 @@ class Imitator:
 
         set_peft_model_state_dict(self.model, load_file(folder / "adapter_model.safetensors"))
         self.average = {name: weight.detach().clone() for name, weight in self.weights.items()}
-        self.pool = record["examples"] // POOL
+        self.pool = record["examples"] // self.pool_size
         self.seconds, self.log = record["seconds"], record["log"]
 
     def learn_pool(self) -> None:
@@ -151,13 +175,14 @@ class Imitator:
         import torch
 
         began, losses = time.perf_counter(), []
+        batches = self.batches()
         self.model.train()
-        for batch in tqdm(self.lessons.batches(self.pool), f"pool {self.pool}", mininterval=5.0):
+        for batch in tqdm(batches, f"pool {self.pool}", mininterval=5.0):
             self.optimizer.zero_grad()
             with torch.autocast(self.inner.device.type, torch.bfloat16, enabled=self.half):
                 losses.append(self._backward(batch))
             torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
-            self.optimizer.param_groups[0]["lr"] = RATE * min(1.0, (self.steps + 1) / 10)
+            self.optimizer.param_groups[0]["lr"] = self.rate * min(1.0, (self.steps + 1) / 10)
             self.optimizer.step()
             self.steps += 1
             kept = min(AVERAGED, self.steps / (10 + self.steps))
@@ -166,6 +191,10 @@ class Imitator:
         self.pool += 1
         self.seconds += time.perf_counter() - began
         self.log.append({"pool": self.pool, "loss": sum(losses) / len(losses)})
+
+    def batches(self) -> list[list[Example]]:
+        """The batches of the next pool."""
+        return self.lessons.batches(self.pool)
 
     def _backward(self, batch: list[Example]) -> float:
         """Add the gradient of a batch's loss, the weighted mean cross-entropy of the targets, and
@@ -223,23 +252,56 @@ class Imitator:
         """Log the mean score of the base, and that of each task, on the first incidents of a slice
         of `train`.
         """
-        policy = LanguageModelPolicy(
-            self.model, self.tokenizer, "base", turn_tokens=TURN_TOKENS, constrained=True
-        )
         episodes = [
             Episode(sample_incident(task, "train", TUNING_INDEX + i))
             for task in TASKS
             for i in range(incidents)
         ]
         with self.averaged():
-            self.model.eval()
-            scores = [final_score(played.episode).total for played in policy.play(episodes)]
+            played = self.player().play(episodes)
+            scores = [final_score(each.episode).total for each in played]
         means = {
             task: sum(scores[at * incidents : (at + 1) * incidents]) / incidents
             for at, task in enumerate(TASKS)
         }
         mean = sum(means.values()) / len(means)
         self.log.append({"pool": self.pool, "score": mean, **means})
+
+    def player(self, completion_tokens: int | None = None) -> LanguageModelPolicy:
+        """The model as a policy: greedy, and held by the grammar."""
+        self.model.eval()
+        return LanguageModelPolicy(
+            self.model,
+            self.tokenizer,
+            "base",
+            turn_tokens=TURN_TOKENS,
+            completion_tokens=completion_tokens,
+            constrained=True,
+        )
+
+
+class OnPolicyImitator(Imitator):
+    """An imitator that plays greedily with its average weights, and learns what the expert would do
+    in the states that it comes to (see `distillation`).
+    """
+
+    rate, pool_size = 3e-4, 32  # the rate of GRPO
+
+    def batches(self) -> list[list[Example]]:
+        """The next pool: its own episodes, each up to its last target."""
+        name, sessions = f"{ON_POLICY}/{self.lessons.seed}/{self.pool}", []
+        for at in range(self.examples, self.examples + self.pool_size):
+            task = draw_task(Random(f"{name}/{at}"), EPISODE_SHARES)
+            sessions.append(NoisySession(open_varied(task, "train", ON_POLICY_FIRST + at)))
+        with self.averaged(), Parallel(n_jobs=-1) as parallel:
+            player = self.player(ON_POLICY_TOKENS)
+            played = corrected(player, sessions, parallel, FIXED_WEIGHT)
+        examples = []
+        for ids, own, targets in played:
+            end = 1 + max((place for place, _, _ in targets), default=-1)
+            examples += [Example(ids[:end], own[:end], targets)] if end else []
+        Random(name).shuffle(examples)
+        return [examples[i : i + BATCH] for i in range(0, len(examples), BATCH)]
 
 
 def build_imitated(
@@ -256,7 +318,7 @@ def build_imitated(
 
     Args:
         model: see `resolve_model`; or the folder of a base, which is taught further in another.
-        lessons: `novice` or `expert`, who plays the episodes.
+        lessons: `novice` or `expert`, who plays the episodes, or `on-policy`, the model itself.
         seed: of the adapter's first weights and of the order of examples.
         examples: how many to learn from, rounded up to whole pools, by an earlier call too; None
             goes on until two evaluations differ by less than `ENOUGH`.
@@ -275,7 +337,8 @@ def build_imitated(
         adapted, tokenizer = load_to_train(config)
         taught = base_record(Path(model)) if loading.is_adapter(model) else None
         known = taught["examples"] if taught else 0
-        imitator = Imitator(adapted, tokenizer, Lessons(tokenizer, lessons, seed, known))
+        kind = OnPolicyImitator if lessons == ON_POLICY else Imitator
+        imitator = kind(adapted, tokenizer, Lessons(tokenizer, lessons, seed, known))
         if (folder / "state.pt").exists():
             imitator.load(folder / "state.pt")
         elif record["examples"]:
@@ -298,7 +361,7 @@ def build_imitated(
 def _done(imitator: Imitator, examples: int | None) -> bool:
     """Whether the base has learned from enough examples, or will not become better."""
     if examples is not None:
-        return imitator.pool * POOL >= examples
+        return imitator.examples >= examples
     scores = [row["score"] for row in imitator.log if "score" in row]
     return len(scores) > 1 and abs(scores[-1] - scores[-2]) < ENOUGH
 
@@ -317,7 +380,7 @@ def _save(imitator: Imitator, folder: Path, settings: dict[str, Any]) -> None:
     imitator.tokenizer.save_pretrained(folder)
     record = {
         "settings": settings,
-        "examples": imitator.pool * POOL,
+        "examples": imitator.examples,
         "finished": _done(imitator, None),
         "log": imitator.log,
         "machine": environment_record()["machine"],

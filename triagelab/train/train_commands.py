@@ -22,7 +22,7 @@ BASES = {"novice": "", "expert": " --expert", "smollm2": " --model smollm2"}
 
 
 class Lessons(StrEnum):
-    NOVICE, EXPERT = "novice", "expert"
+    NOVICE, EXPERT, ON_POLICY = "novice", "expert", "on-policy"
 
 
 Hours = Annotated[

@@ -74,7 +74,8 @@ def test_stages_are_published_in_16_bit(tmp_path, monkeypatch):
             (run / file).write_text("{}")
     publish_adapters(tmp_path / "runs")
     folders = sorted((tmp_path / "results" / "expert").iterdir())
-    assert [folder.name for folder in folders] == ["averaged", "base"]  # and no control
+    names = [folder.name for folder in folders]
+    assert names == ["averaged", "base", "on-policy"]  # and no control
     for target in folders:
         assert load_file(target / name)["lora"].dtype == torch.float16
         assert sorted(path.name for path in target.iterdir()) == [

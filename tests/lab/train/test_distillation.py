@@ -1,9 +1,15 @@
 """What the expert says where a model's own episodes got to."""
 
+from random import Random
+
 import pytest
+from joblib import Parallel
 
 from logtriage.play.actions import Action
-from triagelab.train.distillation import advise, compare
+from logtriage.play.tools import ToolSession
+from triagelab.language_models.language_models import LanguageModelPolicy
+from triagelab.language_models.loading import load_language_model
+from triagelab.train.distillation import advise, compare, corrected
 from triagelab.train.sft_tasks import EXPERT_INDEX, open_varied
 
 
@@ -45,6 +51,31 @@ def test_questions_that_are_as_good_share_the_target_and_one_ends_the_turn():
     # The model asks twice without looking at what the first brought.
     twice, options = [10, 3, 19, 1, 10, 4, 5, 19, 0], [([ASK], 1.0), ([OTHER], 0.0)]
     assert compare(twice, options, Grammar)[-1] == (3, 0, 1.0)
+
+
+def test_a_token_that_the_grammar_forces_has_a_weight_of_its_own(tiny_base):
+    model = load_language_model(tiny_base)
+    policy = LanguageModelPolicy(*model, name="x", temperature=1.5, constrained=True)
+    indices = range(EXPERT_INDEX, EXPERT_INDEX + 12)
+
+    def sessions():
+        return [ToolSession(open_varied("single_crash", "train", at)) for at in indices]
+
+    with Parallel(n_jobs=1) as parallel:
+        plain, weighed = (corrected(policy, sessions(), parallel, own) for own in (1.0, 0.1))
+    talks = policy.converse(sessions(), [Random(f"distillation/{at}") for at in indices])
+    kinds = set()
+    for talk, one, other in zip(talks, plain, weighed, strict=True):
+        assert one.ids == other.ids == talk.prompt + talk.ids
+        places = [at for at, own in enumerate(one.own) if own]
+        choices = {at: len(ids) for at, ids in zip(places, talk.allowed, strict=True)}
+        for (place, token, weight), (at, same, lower) in zip(
+            one.targets, other.targets, strict=True
+        ):
+            kinds.add(choices[place] > 1)
+            assert (place, token) == (at, same)
+            assert lower == pytest.approx(weight if choices[place] > 1 else weight / 10)
+    assert kinds == {True, False}
 
 
 def test_the_expert_answers_once_it_is_sure_and_knows_no_truth(monkeypatch):

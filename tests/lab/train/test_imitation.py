@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from random import Random
 
 import pytest
 import torch
@@ -13,9 +14,15 @@ from triagelab.language_models.loading import load_agent
 from triagelab.language_models.path_names import incident_names
 from triagelab.train import imitation
 from triagelab.train.grpo import load_to_train, train
-from triagelab.train.imitation import Imitator, Lessons, build_imitated
+from triagelab.train.imitation import ON_POLICY, Imitator, Lessons, OnPolicyImitator, build_imitated
 from triagelab.train.settings import TrainingConfig, make_config
-from triagelab.train.sft_tasks import novice_episode
+from triagelab.train.sft_tasks import (
+    EPISODE_SHARES,
+    NoisySession,
+    draw_task,
+    novice_episode,
+    open_varied,
+)
 from triagelab.train.supervised import encode
 
 pytestmark = [needs("gguf"), pytest.mark.usefixtures("tiny_smollm2", "tiny_lessons")]
@@ -35,6 +42,8 @@ def tiny_lessons():
     with pytest.MonkeyPatch.context() as patch:
         for name, size in {**sizes, "LONGEST_READING": 10**5, "LONGEST_OPENING": 10**5}.items():
             patch.setattr(imitation, name, size)
+        patch.setattr(Imitator, "pool_size", sizes["POOL"])
+        patch.setattr(OnPolicyImitator, "pool_size", 2)
         yield
 
 
@@ -77,6 +86,32 @@ def test_a_published_base_is_taught_further(tmp_path):
     assert 0 < max(changes) < 0.1 * max(weight.abs().max() for weight in first.values())
     record = json.loads((folder / "base.json").read_text())
     assert record["examples"] == 8 and [row["pool"] for row in record["log"]] == [1, 2, 2]
+
+
+def test_on_policy_it_is_corrected_in_its_own_episodes(imitator, tmp_path):
+    model, tokenizer = imitator.model, imitator.tokenizer
+    own_play = OnPolicyImitator(model, tokenizer, Lessons(tokenizer, ON_POLICY, 0))
+    (batch,) = own_play.batches()
+    played = [talk.prompt + talk.ids for talk in own_play.player().converse(sessions_of(2))]
+    for ids, own, targets in batch:
+        assert any(ids == whole[: len(ids)] for whole in played)
+        assert all(own[place] for place, _, _ in targets) and targets[-1][0] == len(ids) - 1
+    # Other episodes come next, and a base that is taught further stays another one's base.
+    base = build_imitated(tmp_path / "base", "smollm2", "novice", examples=4)
+    folder = build_imitated(tmp_path / "own", str(base), ON_POLICY, examples=4)
+    record = json.loads((folder / "base.json").read_text())
+    assert record["examples"] == 4 and [row["pool"] for row in record["log"]] == [1, 2, 2]
+    before, after = (load_file(path / "adapter_model.safetensors") for path in (base, folder))
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+def sessions_of(count):
+    """Those of the first pool on policy."""
+    sessions = []
+    for at in range(count):
+        task = draw_task(Random(f"on-policy/0/0/{at}"), EPISODE_SHARES)
+        sessions.append(NoisySession(open_varied(task, "train", imitation.ON_POLICY_FIRST + at)))
+    return sessions
 
 
 def test_ends_when_evaluations_are_nearly_equal(tmp_path, monkeypatch):
