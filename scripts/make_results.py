@@ -117,7 +117,7 @@ def production() -> None:
 
 @app.command()
 def smollm2(incidents: int = 100, few: int = 30, sampled: int = 60, new: int = 30) -> None:
-    """Publish SmolLM2's two adapters, and play each stage on incidents of each task of `test`:
+    """Publish SmolLM2's adapters, and play each stage on incidents of each task of `test`:
     `few` where no grammar holds it or it samples, `sampled` where seeds and their average sample.
     Some play `new` of each other split, too.
     """

@@ -40,13 +40,13 @@ STAGES = {
     "expert/seed-2/model": f"{GRPO}, seed 2",
     "expert/seed-3/model": f"{GRPO}, seed 3",
     "expert/averaged": f"{GRPO}, seeds averaged",
-    "expert/on-policy": "expert's lessons, then corrected in its own play",
+    "expert/on-policy": "expert's lessons, then corrections",
     "expert/more": "expert's lessons, and more",
     "expert/more-grpo/model": "expert's lessons, and more, then GRPO",
 }
 SEEDS = tuple(f"expert/seed-{seed}/model" for seed in (1, 2, 3))
 AVERAGED = "expert/averaged"  # the mean of their weights
-CORRECTED = "expert/on-policy"
+CORRECTED = "expert/on-policy"  # in its own play
 # All other adapters stay in `runs`; they are played, too.
 PUBLISHED = ("expert/base", AVERAGED, CORRECTED)
 SAMPLED = ("expert/base", *SEEDS, AVERAGED)  # played more often as GRPO plays
@@ -80,7 +80,7 @@ ON_SPLITS = {
     "zero-shot": "SmolLM2: zero-shot",
     STAGES["expert/base"]: "SmolLM2: expert's lessons",
     STAGES[AVERAGED]: "SmolLM2: then GRPO, seeds averaged",
-    STAGES[CORRECTED]: "SmolLM2: or then corrected in its own play",
+    STAGES[CORRECTED]: "SmolLM2: then corrections",
 }
 # What the embedded agent of a track is called beside it, by the names of its policies.
 EMBEDDED = {"base": "embedded: {}'s lessons", "trained": "embedded: {}'s, then GRPO"}
@@ -327,7 +327,8 @@ def new_splits_table() -> str:
     scores = policy_scores(pd.concat([frame, beside]))
     shares = scores.set_index(["split", "policy"])["share_of_reference"]
     counts = frame.groupby("split")["index"].nunique()
-    stages, embedded = [*ON_SPLITS.values()], embedded_names("expert").values()
+    before, *after = stages = [*ON_SPLITS.values()][1:]  # zero-shot is .02 at most
+    embedded = embedded_names("expert").values()
     rows = []
     for split, new in NEW.items():
         if split not in counts:
@@ -336,8 +337,9 @@ def new_splits_table() -> str:
         cells["incidents of each task"] = str(counts[split])
         cells |= {name: shares[split, name] for name in stages}
         own = frame[frame["split"] == split]
-        for after, name in zip(stages[2:], ("GRPO", "corrections"), strict=True):
-            cells[f"gain by {name}"] = two_way_mean(_gains(own, stages[1], [after]))
+        for stage in after:
+            gained = two_way_mean(_gains(own, before, [stage]))
+            cells[stage.replace("SmolLM2: then", "gain by")] = gained
         rows.append(cells | {name: shares[split, name] for name in embedded})
     return table(
         rows,
