@@ -327,7 +327,7 @@ def new_splits_table() -> str:
     scores = policy_scores(pd.concat([frame, beside]))
     shares = scores.set_index(["split", "policy"])["share_of_reference"]
     counts = frame.groupby("split")["index"].nunique()
-    before, *after = stages = [*ON_SPLITS.values()][1:]  # zero-shot is .02 at most
+    stages = [*ON_SPLITS.values()][1:]  # zero-shot is .02 at most
     embedded = embedded_names("expert").values()
     rows = []
     for split, new in NEW.items():
@@ -337,8 +337,8 @@ def new_splits_table() -> str:
         cells["incidents of each task"] = str(counts[split])
         cells |= {name: shares[split, name] for name in stages}
         own = frame[frame["split"] == split]
-        for stage in after:
-            gained = two_way_mean(_gains(own, before, [stage]))
+        for stage in stages[1:]:
+            gained = two_way_mean(_gains(own, stages[0], [stage]))
             cells[stage.replace("SmolLM2: then", "gain by")] = gained
         rows.append(cells | {name: shares[split, name] for name in embedded})
     return table(

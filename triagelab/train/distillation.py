@@ -149,9 +149,7 @@ def _example(
     """A conversation with the expert's targets, for turns that begin before any answer is given."""
     grammar, names = policy.grammar, session.names
     assert grammar is not None
-    allowed, weights = iter(conversation.allowed), []
-    for own in conversation.own:
-        weights.append(forced_weight if own and len(next(allowed)) == 1 else 1.0)
+    allowed = iter(conversation.allowed)
 
     def spelled(turn: Turn) -> Option:
         """A turn in tokens, with the names that the model reads."""
@@ -165,11 +163,13 @@ def _example(
     for own, run in groupby(zip(conversation.own, conversation.ids, strict=True), itemgetter(0)):
         ids = [token for _, token in run]
         if own:
+            forced = [len(next(allowed)) == 1 for _ in ids]
             if done < len(advice):
                 wanted = compare(ids, [spelled(turn) for turn in advice[done]], grammar)
-                for place, token, weight in wanted:
-                    weight *= weights[at + place - len(conversation.prompt)]
-                    targets.append((at + place, token, weight))
+                targets += [
+                    (at + place, token, weight * (forced_weight if forced[place] else 1.0))
+                    for place, token, weight in wanted
+                ]
             done += len(next(messages).get("tool_calls") or ())
         at += len(ids)
     own_tokens = [False] * len(conversation.prompt) + conversation.own

@@ -91,8 +91,7 @@ class Lessons:
         played = [self._episode(first_episode + i) for i in range(POOL - reading)]
         examples = [example for example in read if len(example.ids) <= LONGEST_READING]
         examples += [example for example in played if example.own.index(True) <= LONGEST_OPENING]
-        random.shuffle(examples)
-        return [examples[i : i + BATCH] for i in range(0, len(examples), BATCH)]
+        return _batched(examples, random)
 
     def start_of(self, ids: list[int]) -> int:
         """How many tokens of a conversation are those that all with tools begin with."""
@@ -298,10 +297,16 @@ class OnPolicyImitator(Imitator):
             played = corrected(player, sessions, parallel, FIXED_WEIGHT)
         examples = []
         for ids, own, targets in played:
-            end = 1 + max((place for place, _, _ in targets), default=-1)
-            examples += [Example(ids[:end], own[:end], targets)] if end else []
-        Random(name).shuffle(examples)
-        return [examples[i : i + BATCH] for i in range(0, len(examples), BATCH)]
+            if targets:
+                end = targets[-1][0] + 1
+                examples.append(Example(ids[:end], own[:end], targets))
+        return _batched(examples, Random(name))
+
+
+def _batched(examples: list[Example], random: Random) -> list[list[Example]]:
+    """Batches of these examples, in random order."""
+    random.shuffle(examples)
+    return [examples[i : i + BATCH] for i in range(0, len(examples), BATCH)]
 
 
 def build_imitated(
