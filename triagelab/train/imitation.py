@@ -63,7 +63,6 @@ EVALUATED, EVERY = 20, 8  # incidents of each task that are played, after so man
 ON_POLICY = "on-policy"  # lessons that are corrections of the model's own episodes
 TEACHERS = {"novice": novice_episode, "expert": expert_episode, ON_POLICY: expert_episode}
 ON_POLICY_FIRST = EXPERT_INDEX + 200_000  # in `train`: its incidents
-ON_POLICY_TOKENS = 900  # of an episode: one that asks without end does no more than that later
 ENOUGH = 0.01  # evaluations differ by less when the base has learned what it will learn
 
 
@@ -266,7 +265,7 @@ class Imitator:
         mean = sum(means.values()) / len(means)
         self.log.append({"pool": self.pool, "score": mean, **means})
 
-    def player(self, completion_tokens: int | None = None) -> LanguageModelPolicy:
+    def player(self) -> LanguageModelPolicy:
         """The model as a policy: greedy, and held by the grammar."""
         self.model.eval()
         return LanguageModelPolicy(
@@ -274,7 +273,6 @@ class Imitator:
             self.tokenizer,
             "base",
             turn_tokens=TURN_TOKENS,
-            completion_tokens=completion_tokens,
             constrained=True,
         )
 
@@ -293,8 +291,7 @@ class OnPolicyImitator(Imitator):
             task = draw_task(Random(f"{name}/{at}"), EPISODE_SHARES)
             sessions.append(NoisySession(open_varied(task, "train", ON_POLICY_FIRST + at)))
         with self.averaged(), Parallel(n_jobs=-1) as parallel:
-            player = self.player(ON_POLICY_TOKENS)
-            played = corrected(player, sessions, parallel, FIXED_WEIGHT)
+            played = corrected(self.player(), sessions, parallel, FIXED_WEIGHT)
         examples = []
         for ids, own, targets in played:
             if targets:
