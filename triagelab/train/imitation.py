@@ -269,11 +269,7 @@ class Imitator:
         """The model as a policy: greedy, and held by the grammar."""
         self.model.eval()
         return LanguageModelPolicy(
-            self.model,
-            self.tokenizer,
-            "base",
-            turn_tokens=TURN_TOKENS,
-            constrained=True,
+            self.model, self.tokenizer, "base", turn_tokens=TURN_TOKENS, constrained=True
         )
 
 
