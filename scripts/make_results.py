@@ -1,7 +1,7 @@
 """Make what is in results/, and write it into all pages; `make help` says how long each takes.
 
 `publish` adds finished runs of `runs/`, and plays what a sweep does not (other splits, checkpoints,
-audit, transcripts). `benchmark` plays every script. `real` plays the 76 real incidents; the
+audit). `benchmark` plays every script. `real` plays the 76 real incidents; the
 embedded agents and the rankers join if training has left them in `runs/`, and published rows of
 policies that do not play stay. (Commits 264b8c9, fa0cb51, fd8ccaf and 77b4e29 have the code that
 played `belief`, the rules that are gone, and `ceiling`.) `production` trains the seeds of the

@@ -149,7 +149,7 @@ def test_no_published_seed_is_lost_unless_asked(tmp_path, monkeypatch):
     # After `make demo` there is one seed of five, from the base in the package.
     results, runs = tmp_path / "results", tmp_path / "runs"
     monkeypatch.setattr(published, "RESULTS", results)
-    for name in ("evaluate_splits", "evaluate_checkpoints", "audit_run", "compare_transcripts"):
+    for name in ("evaluate_splits", "evaluate_checkpoints", "audit_run"):
         monkeypatch.setattr(published, name, lambda run: None)
     monkeypatch.setattr(published, "ship", lambda run: None)
     for seed in (1, 2):

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import demo
-import nbformat
 import pandas as pd
 import papermill
 import pytest
@@ -37,7 +36,7 @@ def said(notebook):
 @pytest.mark.parametrize("number", ["01", "05", "06", "07", "09"])
 def test_those_that_show_what_there_is_run_as_they_are(number, tmp_path):
     (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
-    assert said(run(path.name, tmp_path)) != said(nbformat.v4.new_notebook())
+    assert any(cell.get("outputs") for cell in run(path.name, tmp_path).cells)
 
 
 def test_02_plays_the_scripts_and_the_package_s_models(tmp_path):

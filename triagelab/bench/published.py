@@ -17,7 +17,7 @@ from logtriage.world.tasks import TASKS
 from ..language_models.loading import SHIPPED
 from .registry import Player, in_memory, scripted
 from .rollouts import Plan, rollout_each
-from .run_evaluation import audit_run, compare_transcripts, evaluate_checkpoints, evaluate_splits
+from .run_evaluation import audit_run, evaluate_checkpoints, evaluate_splits
 from .runs import differing, record_of
 from .score_tables import REFERENCE
 
@@ -27,7 +27,7 @@ RECORDED_INCIDENTS = 200  # of each task of `test`
 # Maps a track, named as its preset, to what it is called.
 TRACKS = {"novice": "novice, then GRPO", "expert": "expert, then GRPO"}
 LIGHT_FILES = (
-    *("config.json", "metrics.jsonl", "summary.json", "transcripts.json"),
+    *("config.json", "metrics.jsonl", "summary.json"),
     *("evaluation.parquet", "checkpoints.parquet", "splits.parquet", "audit.parquet"),
 )
 
@@ -137,7 +137,6 @@ def collect(runs: Path, fewer: bool = False) -> None:
                     evaluate_splits(run)
                     evaluate_checkpoints(run)
                     audit_run(run)
-                    compare_transcripts(run)
                 check_finished(run)
             check_alike(seeds)
     except (FileNotFoundError, ValueError) as error:

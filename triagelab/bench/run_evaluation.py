@@ -9,7 +9,6 @@ The rows are in the run's folder, one per episode. One that is there under the s
 | `checkpoints.parquet` | the same for the model at each checkpoint |
 | `splits.parquet` | the same for base and trained, on the splits that hold something new |
 | `audit.parquet` | whether what was seen supported the answers of both (see `bench.audit`) |
-| `transcripts.json` | conversations about one incident before and after training |
 | `summary.json` | means, gains and strata before and after (see `bench.score_tables`) |
 """
 
@@ -22,9 +21,7 @@ from typing import Any
 
 import pandas as pd
 
-from logtriage.play.episode import Episode, final_score
-from logtriage.world.incidents import sample_incident
-from logtriage.world.tasks import BENCHMARK_VERSION, SPLITS, TASKS
+from logtriage.world.tasks import SPLITS, TASKS
 
 from ..language_models.language_models import RUN_TURN_TOKENS
 from ..language_models.loading import is_adapter, quantised_name, runnable
@@ -32,14 +29,11 @@ from ..realistic.production_episode import PRODUCTION
 from .audit import judge_result
 from .evaluation import evaluate
 from .intervals import range_of
-from .journal import open_table, weights_of
+from .journal import open_table
 from .registry import POLICIES, Player, in_memory, scripted
 from .rollouts import TUNING_INDEX, Judge, Plan
 from .runs import settings_of, step_of, write_text
 from .score_tables import REFERENCES, summarise
-
-# Scores below which the base fails at an incident, and above which the trained model solves it.
-FAILED_BELOW, SOLVED_ABOVE = 0.4, 0.8
 
 # -- players ---------------------------------------------------------------------------------------
 
@@ -191,32 +185,3 @@ def refuse_production(run: Path) -> None:
             f"{run} was trained on {PRODUCTION}; play it by `evaluate --task {PRODUCTION} --model "
             f"BASE --adapter {run}/model`"
         )
-
-
-def compare_transcripts(run: str | Path) -> dict[str, Any]:
-    """Conversations about one cascade of `test`, before and after training. It is the first that
-    the base fails and the trained model solves, chosen to show a difference. If there is none, the
-    first incident is taken, and `telling` is False.
-    """
-    run, task, split = Path(run), "cascading_failure", "test"
-    path, models = run / "transcripts.json", before_and_after(run)
-    weights = {name: weights_of(player) for name, player in models.items()}
-    wanted = {"task": task, "split": split, "weights": weights, "benchmark": BENCHMARK_VERSION}
-    record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    if wanted.items() <= record.items():
-        return record
-    evaluation = pd.read_parquet(run / "evaluation.parquet")
-    evaluation = evaluation[(evaluation.task == task) & (evaluation.split == split)]
-    scores = evaluation.pivot_table(index="index", columns="policy", values="score")
-    solved = scores[(scores.trained > SOLVED_ABOVE) & (scores.base < FAILED_BELOW)]
-    index = int((solved if len(solved) else scores).index[0])
-    record = {**wanted, "index": index, "telling": bool(len(solved))}
-    incident = sample_incident(task, split, index)
-    for name, player in models.items():
-        (played,) = player.make(0).play([Episode(incident)])
-        score = final_score(played.episode)._asdict()
-        record[name] = {"score": score, "messages": list(played.messages)}
-    truth = ("root", "severity", "remedy", "team")
-    record["truth"] = {name: getattr(incident, name) for name in truth}
-    write_text(path, json.dumps(record, indent=1) + "\n")
-    return record

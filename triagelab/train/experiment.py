@@ -3,7 +3,6 @@
 Evaluations are in `bench.run_evaluation`; the figures of notebook 04 join them in the run's folder.
 """
 
-import json
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,12 +10,7 @@ import pandas as pd
 
 from logtriage.play.conversation import Message
 
-from ..bench.run_evaluation import (
-    compare_transcripts,
-    evaluate_checkpoints,
-    evaluate_run,
-    evaluate_splits,
-)
+from ..bench.run_evaluation import evaluate_checkpoints, evaluate_run, evaluate_splits
 from ..bench.runs import read_jsonl
 from ..language_models.loading import resolve_model
 from ..language_models.smollm2 import SMOLLM2
@@ -46,8 +40,8 @@ def base_for(preset: str, track: Path, base: str = "auto", **options: Any) -> st
 
 
 # What notebook 4 shows of a run: rows of its episodes in training, on `test`, at each checkpoint
-# and on the other splits; and one incident before and after training.
-Outcome: TypeAlias = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame, dict[str, Any]]
+# and on the other splits.
+Outcome: TypeAlias = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]
 
 
 def play_out(run: Path, episodes: int, splits: int, curve: int, batch: int) -> Outcome:
@@ -59,7 +53,6 @@ def play_out(run: Path, episodes: int, splits: int, curve: int, batch: int) -> O
         evaluate_run(run, episodes, batch=batch),
         evaluate_checkpoints(run, curve, batch),
         evaluate_splits(run, splits, batch),
-        compare_transcripts(run),
     )
 
 
@@ -67,7 +60,7 @@ def published(run: Path) -> Outcome:
     """The outcome of a published run, in a folder such as `results/novice/seed-1`."""
     names = ("episodes", "evaluation", "checkpoints", "splits")
     training, test, curve, splits = (pd.read_parquet(run / f"{name}.parquet") for name in names)
-    return training, test, curve, splits, json.loads((run / "transcripts.json").read_text())
+    return training, test, curve, splits
 
 
 def tell(messages: list[Message]) -> str:
