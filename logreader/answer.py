@@ -204,8 +204,8 @@ def _suspect_line(log: Log, suspect: Suspect, chance: float, evidence: Evidence)
 
 
 def _telling(trouble: Trouble) -> tuple[int, float, int]:
-    """Sort lines that tell a service's own cause before those that tell how it ended, then
-    complaints, then the rest; of lines that weigh the same, the first tells what came of itself.
+    """Sort key: first lines that tell a service's own cause, then how it ended, then complaints,
+    then the rest; of these the heaviest first, and of equally heavy ones the earliest.
     """
     happened = trouble.happened
     kind = 3 if happened is None else 2 if not happened.own else int(happened.vague)

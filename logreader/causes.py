@@ -31,7 +31,6 @@ _OWN = "|".join(row["pattern"] for row in _TABLE if row.get("own", True))
 OWN = re.compile(f"(?<![a-z])(?:{_OWN})".encode())
 UNRESOLVED = Cause("name not resolved", False)
 UNREACHABLE = "network unreachable"
-CUT_OFF = (UNREACHABLE, UNRESOLVED.name)  # by which a client tells that it is cut off
 
 
 @lru_cache(MOST_KNOWN)

@@ -66,7 +66,8 @@ def triage_command(
         if agent is not None:
             asked = ask(agent, LogEpisode(log, call_graph, findings))
     except (EndpointError, ValueError) as error:  # the log's own answer is printed all the same
-        failure = f"{name} did not answer: {error}"
+        did = "did not answer" if isinstance(error, EndpointError) else "was not asked"
+        failure = f"{name} {did}: {error}"
     output = asdict(answer)
     if asked is not None:
         sure = answer.sureness_of(asked.root_cause)

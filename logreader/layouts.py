@@ -25,11 +25,11 @@ from .objects import (
 )
 from .speakers import Headed, best_key, place_of
 from .tally import HEAD, HEXADECIMAL, TIMED, Batch, Record
-from .times import FORMS, LOOK, MISSING, Clock, Stamps, find_forms, find_stamp, say_zones, time_of
+from .times import FORMS, LOOK, MISSING, Clock, Stamps, find_forms, find_stamp, states_zone, time_of
 
 SAMPLE = 1_000  # lines or records that are sampled to understand a file
 SOME = 200  # how many values of a field, and fields of a file, are looked at
-HALF = 0.5
+MAJORITY = 0.5
 FILE_NAME_LEAD = 2.0  # by how much a place must score better to be preferred to the file's name
 BOM = b"\xef\xbb\xbf"
 PAYLOAD = re.compile(rb"[^{]{0,300}(?=\{ ?\")")  # the text before JSON in a line
@@ -54,7 +54,7 @@ class TextLayout:
     ) -> None:
         self.kind, self.forms = "text", find_forms(sample)
         self.periods = [form.period for form in self.forms]  # see `times.Form`; commonest first
-        self.zoned = say_zones(sample, self.forms)  # whether its times state a zone
+        self.zoned = states_zone(sample, self.forms)  # whether its times state a zone
         self._services, self._namer = frozenset(services), Namer(services)
         dated = [Clock(form) for form in self.forms if not form.period]
         seconds = (clock.read(line) for clock in dated for line in sample)
@@ -102,8 +102,8 @@ class TextLayout:
 
     def _joined(self, rows: Iterable[Row], last: int) -> tuple[list[Row], dict[int, bytes]]:
         """Join lines with their continuations; `last` is the second of the line before `rows`. A
-        line that tells a cause is no part of a calm record, but the next one of its speaker, who is
-        returned by the line's number; one that tells who ended is nobody's.
+        line that tells a cause after a calm record is a record of its own, by the same speaker; one
+        that tells who ended has none (empty). Return these speakers by line.
         """
         owners: dict[int, bytes] = {}
         headed = self.place if self.place and self.place.before_time else None
@@ -181,7 +181,7 @@ class ObjectLayout:
         self.begins = next((second for second in map(self._second_of, sample) if second >= 0), -1)
         self.periods = [0] if self.begins >= 0 else []
         times = (str(at(record, self._time) or "").encode("utf-8", "replace") for record in sample)
-        self.zoned = say_zones(times, [clock.form for clock in self._clocks])
+        self.zoned = states_zone(times, [clock.form for clock in self._clocks])
 
     def _find_parts(self, rows: Sequence[Mapping[KeyPath, Any]]) -> None:
         """Find where records have their parts, except the speaker, by the values at each path."""
@@ -353,16 +353,16 @@ def _items(head: bytes, lines: Sequence[bytes]) -> tuple[str, Items | None]:
         bool(prefix and objects_of(line[prefix.end() :].decode("utf-8", "replace")))
         for line, prefix in some
     ]
-    if some and sum(parsed) >= HALF * len(some):
+    if some and sum(parsed) >= MAJORITY * len(some):
         return ("json" if lines[0].lstrip()[:1] == b"{" else "text with json"), json_lines
     fields = sum(bool(JSON_FIELD.match(line)) for line, _ in some)
-    cut = 2 < fields >= HALF * len(some)  # out of the middle of a document
+    cut = 2 < fields >= MAJORITY * len(some)  # out of the middle of a document
     if cut or re.match(rb"\[\s*[\[{]|\{\s*\"", head):
         return "json document", json_document
     texts = [line.decode("utf-8", "replace") for line, _ in some[:20]]
     for delimiter in DELIMITERS if texts else "":
         titles, *rest = [text.split(delimiter) for text in texts]
-        whole = sum(len(row) >= len(titles) for row in rest) > HALF * len(rest)
+        whole = sum(len(row) >= len(titles) for row in rest) > MAJORITY * len(rest)
         if len(titles) > 2 and whole and all(map(TITLE.fullmatch, titles)):
             return "csv", partial(csv_rows, delimiter)
     return "text", None

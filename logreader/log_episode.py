@@ -39,7 +39,7 @@ class LogEpisode(BaseEpisode):
         self, log: Log, graph: CallGraph | None = None, findings: Findings | None = None
     ) -> None:
         if not log.tally.records:
-            raise ValueError("there is no line to triage; paste some log lines")
+            raise ValueError("there is no line to triage; give some log lines")
         if graph is not None and not set(graph.names) & speakers_of(log.tally):
             raise ValueError(
                 f"none of the {log.tally.records} lines names a service of the call graph "

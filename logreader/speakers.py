@@ -21,8 +21,8 @@ COLUMN = 2.0  # score of a place that is a column, filled up with blanks
 MOST_WORDS = 10  # words to try from the start of a line, or after its time
 MOST_TEXT = 400  # bytes of a line that are read
 MOST_COMPARED = 300  # lines that are searched for the names of others
-HEADED = 0.8  # share of the lines that have a head, for it to count
-PIPED = 0.6  # the same of a container's head, among which are lines of compose and wrapped ones
+HEAD_SHARE = 0.8  # share of the lines that have a head, for it to count
+PIPED_SHARE = 0.6  # of a container's head, among which are lines of compose and wrapped ones
 VARIED = 4  # different things that a name with much to say has said
 OFTEN, TWICE = 3, 2  # lines that a name should have; fewer are enough where it is surely a service
 
@@ -89,7 +89,7 @@ def key_prior(key: str) -> float:
 def best_place(
     sample: Sequence[Headed], known: Collection[str], least: float = 0.0
 ) -> Place | None:
-    """Return the place where lines of text name their speaker, if any scores so much."""
+    """Return where lines name their speaker, if it scores over `ENOUGH` + `least`."""
     best, most = None, ENOUGH + least
     sample = [Headed(line.text[:MOST_TEXT], line.begin) for line in sample]
     lines = [line.text.decode("utf-8", "replace") for line in sample]
@@ -131,7 +131,7 @@ def _as_head(lines: Sequence[Headed], pattern: re.Pattern[bytes]) -> Place | Non
     matches = {line: match for line in lines if (match := pattern.match(line.text))}
     names = {service_name(match[1]) for match in matches.values()}
     wrong = [name for name in names if name.lower() in LEVELS or no_name(name)]
-    share = PIPED if pattern is HEADS[0] else HEADED
+    share = PIPED_SHARE if pattern is HEADS[0] else HEAD_SHARE
     if not names or wrong or len(names) > MOST_NAMES or len(matches) < share * len({*lines}):
         return None
     if pattern is HEADS[-1] and all(map(DOTTED.match, names)):
@@ -160,7 +160,7 @@ def _signs(matches: Sequence[re.Match[bytes]]) -> float:
 
 
 def _padded(ends: Sequence[int], rest: Sequence[bytes]) -> bool:
-    """Whether blanks after names of several lengths fill up a column, but after longer ones."""
+    """Whether blanks fill names up to one column, which only longer names exceed."""
     begins = [end + len(text) - len(text.lstrip()) for end, text in zip(ends, rest, strict=True)]
     [(column, lines)] = Counter(begins).most_common(1)
     lengths = {end for end, begin in zip(ends, begins, strict=True) if begin == column}

@@ -6,7 +6,7 @@ from math import exp, log
 
 from logtriage.play.actions import visible
 
-from .causes import CUT_OFF, UNREACHABLE, UNRESOLVED
+from .causes import UNREACHABLE, UNRESOLVED
 from .evidence import Evidence, ServiceEvidence, Trouble, accusers, changes
 from .levels import FATAL, WARN
 from .log import Log
@@ -21,8 +21,8 @@ LIKELY_FROM, POSSIBLE_FROM = 0.8, 0.5  # the probabilities from which an answer 
 OFTEN_FROM, OFTEN = 0.6, 0.74
 ALMOST_SURE_FROM, ALMOST_SURE = 0.9, 0.98
 NO_TROUBLE = "no line tells of trouble"
-LITTLE_TROUBLE = "few lines tell of trouble; if there was any, give it more of the log"
-NO_BEFORE = "no stretch of the log is unlike the rest of it; give it more of the time before"
+LITTLE_TROUBLE = "few lines tell of trouble; if there was any, give more of the log"
+NO_BEFORE = "no stretch of the log is unlike the rest of it; give more of the time before"
 MOST_UNTIMED = 0.1  # share of a file's records that may lack a time before its clock is in doubt
 MANY = 200  # records from which an error is nothing special
 LEAST_TROUBLE = 0.2  # share of trouble from which a log without a calm stretch is no calm one
@@ -151,7 +151,7 @@ def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> st
     (client,) = speakers
     names = evidence[client].names
     happened = {trouble.happened.name for trouble in evidence[client].troubles if trouble.happened}
-    lost = UNREACHABLE in happened or (len(names) > 1 and bool(happened & set(CUT_OFF)))
+    lost = UNREACHABLE in happened or (len(names) > 1 and UNRESOLVED.name in happened)
     return client if lost else ""
 
 
@@ -198,7 +198,7 @@ def limits(log: Log) -> list[str]:
     read = [file for file in log.files if file.records]
     clocks = {(file.layout.zoned, *file.layout.periods[:1]) for file in read}
     if len(clocks) > 1 or any(file.untimed > MOST_UNTIMED * file.records for file in read):
-        flaws.append("some of its times have no date or no zone")
+        flaws.append("some of its lines have no time, date or zone")
     return flaws
 
 

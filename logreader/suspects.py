@@ -20,7 +20,7 @@ from .window import Window, find_window
 
 ROUNDS = 30
 STAYS = 0.1  # share of its mass that a service always keeps: one that complains is in trouble
-SILENT_GUILT = 0.25  # of a symptom that names nobody, the share that flows to callees in trouble
+CALLEE_SHARE = 0.25  # of a symptom that names nobody, the share that flows to callees in trouble
 MOST_HOPS = 6
 FEW = 60  # records of a log that is short: no suspect in it is likely
 
@@ -92,7 +92,7 @@ def _flow(
     if unnamed > 0.0 and any(trouble.symptom for trouble in service.troubles):
         total = sum(troubled.values())
         for callee, amount in troubled.items():
-            flow[callee] = flow.get(callee, 0.0) + SILENT_GUILT * unnamed * amount / total
+            flow[callee] = flow.get(callee, 0.0) + CALLEE_SHARE * unnamed * amount / total
     return flow
 
 

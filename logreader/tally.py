@@ -293,17 +293,22 @@ class Tally:
         return bool(moved)
 
     def without(self, start: int, end: int) -> "Tally":
-        """Return these counts without those between two times; what was read is shared."""
+        """Return a tally without the counts between two times, to be changed by itself."""
         kept = {
             cell: lines
             for cell, lines in self.counts.items()
             if not start <= cell[0] * self.width < end
         }
-        return replace(self, counts=Counter(kept))
+        return replace(
+            self,
+            counts=Counter(kept),
+            services=[*self.services],
+            shapes=[replace(shape) for shape in self.shapes],
+        )
 
 
 def _places_of(wanted: Set[int], shapes: Sequence[int]) -> Iterator[int]:
-    """Return the places where one of the shapes stands that are wanted, at the speed of C."""
+    """Return the indices in `shapes` of those that are wanted, at the speed of C."""
     return compress(range(len(shapes)), map(wanted.__contains__, shapes))
 
 

@@ -44,7 +44,7 @@ class Form(NamedTuple):
     """A way to write a time."""
 
     pattern: re.Pattern[bytes]  # group 1 is the time to the second, group 2 the zone
-    order: str  # of its parts, as letters of `strftime`; empty for a number since 1970
+    order: str  # of its parts, in the letters of `words.toml`; empty for a number since 1970
     period: int = 0  # seconds after which such a time recurs; 0 if the date is complete
 
 
@@ -245,7 +245,7 @@ def find_stamp(text: bytes, forms: Sequence[Form]) -> re.Match[bytes] | None:
     return next(filter(None, matches), None)
 
 
-def say_zones(texts: Iterable[bytes], forms: Sequence[Form]) -> bool:
+def states_zone(texts: Iterable[bytes], forms: Sequence[Form]) -> bool:
     """Whether any text states a zone, as numbers do: they count from 1970 in UTC."""
     matches = (find_stamp(text, forms) for text in texts)
     return any(match[2] or match[1].isdigit() for match in matches if match)

@@ -108,7 +108,7 @@ def gain(inside: float, length: float, outside: float, rest: float) -> float:
     return value + outside * log(outside / rest / rate) if outside else value
 
 
-def spread(counts: Sequence[int]) -> float:
+def overdispersion(counts: Sequence[int]) -> float:
     """Return how much more than Poisson counts vary, by the differences of neighbours."""
     total = sum(counts)
     kept = sorted((count - next_count) ** 2 for count, next_count in pairwise(counts))[:-3]
@@ -133,7 +133,9 @@ def find_window(tally: Tally) -> Window | None:
         return None
     count = slots.number
     series, calm = _slotted(tally, slots)
-    sums = [(list(accumulate(counts, initial=0)), spread(counts)) for counts in series.values()]
+    sums = [
+        (list(accumulate(counts, initial=0)), overdispersion(counts)) for counts in series.values()
+    ]
     exposed = list(accumulate(exposures(calm), initial=0.0))
     cost, least = KIND_COST + log(max(1, len(series))), max(2, count // 10)
     best, begin, finish = LEAST_GAIN, -1, -1

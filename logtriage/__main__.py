@@ -48,7 +48,7 @@ def mcp_command(
     split: Split = "test",
     first: Annotated[int, typer.Option(min=0, help="First incident of each task.")] = 0,
     episodes: Annotated[int, typer.Option(min=1, help="Incidents of each task.")] = 200,
-    suite: Annotated[str, typer.Option(help="Other incidents than by these four: lite.")] = "",
+    suite: Annotated[str, typer.Option(help="Play a suite instead: lite.")] = "",
     http: Annotated[
         int, typer.Option(min=0, max=65535, help="Serve http://127.0.0.1:PORT/mcp, not stdio.")
     ] = 0,
@@ -81,8 +81,8 @@ def mcp_command(
             order = [place for place in order if place not in kept]
             if not order:
                 raise ValueError(
-                    f"all these incidents are in {trajectories}; ask for more by --episodes or "
-                    "--first, or name another file"
+                    f"all these incidents are in {trajectories}; ask for others, or "
+                    "name another file"
                 )
         server = make_server((Episode.open(name, split, n) for name, n in order), finish)
         if http:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from . import registry
-from .drawing import cause_of, closed_gate, draw, draw_parts, score_parts
+from .drawing import cause_of, draw, draw_parts, gate_reason, score_parts
 from .play.episode import BaseEpisode, Episode, RecordedEpisode
 from .world.tasks import MAX_INDEX, TASKS, Task, check_index, check_split, splits_on
 from .world.topology import Topology
@@ -111,4 +111,4 @@ def draw_end(episode: BaseEpisode) -> Markup:
         return draw_parts(score, episode.answers(), episode.cause)
     assert isinstance(episode, Episode)
     parts = score_parts(score, episode.record, episode.incident)
-    return draw_parts(score, parts, cause_of(episode.incident), closed_gate(episode))
+    return draw_parts(score, parts, cause_of(episode.incident), gate_reason(episode))

@@ -23,7 +23,7 @@ GROUPS = {
 
 
 def fail(error: Exception, status: int = 2) -> typer.Exit:
-    """Print an error as one line and return the exit to raise."""
+    """Print an error, safe to show, and return the exit to raise."""
     lines = "\n".join(visible(line, LONGEST) for line in str(error).splitlines())
     typer.secho(f"error: {lines}", fg="red", err=True)
     return typer.Exit(status)

@@ -83,7 +83,7 @@ def draw(
     )
 
 
-def closed_gate(episode: Episode) -> str:
+def gate_reason(episode: Episode) -> str:
     """Why the gate made the score 0, and which line told of the fault; empty if it did not."""
     score, record, incident = final_score(episode), episode.record, episode.incident
     injection = incident.injection

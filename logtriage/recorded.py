@@ -20,7 +20,7 @@ WHY = (
 )
 
 
-def recorded_at(task: str, split: str, index: int) -> dict[str, list[str]]:
+def recorded_actions(task: str, split: str, index: int) -> dict[str, list[str]]:
     """The actions of those recorded on an incident of the default call graph, by name."""
     recorded = _recorded() if split == "test" else {}
     at = {name: done.get(task, [])[index : index + 1] for name, done in recorded.items()}

@@ -90,7 +90,7 @@ def names(group: str) -> list[str]:
 def load(group: str, name: str) -> Any:
     """What a package adds under a name; `ValueError` if nothing, or if a library is missing."""
     if name not in _points(group):
-        raise ValueError(f"{name!r:.60} is not installed; {MORE}")
+        raise ValueError(f"no installed package adds {name!r:.60} to {group}; {MORE}")
     try:
         return _points(group)[name].load()
     except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
 """Train and evaluate the embedded agent by notebooks 03 and 04: `make demo`.
 
 GRPO starts from the base in the package, or from the one in `<folder>/base` if `python -m logtriage
-build-base` has built it there, in half an hour. Built again, a base may play a little differently.
+build-base` has built it there, in 17 minutes. Built again, a base may play a little differently.
 
 A step is skipped if its result is there, so the same command continues what was interrupted.
 Published episodes of the scripts and of that base are not played again.

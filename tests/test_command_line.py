@@ -119,6 +119,7 @@ def test_evaluate_plays_a_model_and_says_how(tiny_base, tmp_path):
         )
 
 
+EXAMPLE = Path(__file__).parents[1] / "examples" / "inventory-pool.ndjson"
 LOUDEST = ("evaluate", "--policy", "loudest", "--episodes", 2)
 NOVICE = ("train", "{}/run", "--preset", "novice")
 
@@ -141,14 +142,16 @@ NOVICE = ("train", "{}/run", "--preset", "novice")
         (("evaluate", "--policy", "guess"), f"'guess'.*{', '.join(POLICIES)}"),
         (("evaluate", "--policy", "agent"), "agent is a model.* by --model agent"),
         (("evaluate", "--model", "trace"), "trace is a script.* by --policy trace"),
-        (("evaluate", "--task", "casc"), f"'casc'.*{', '.join(TASKS)}, or all"),
+        (("evaluate", "--task", "casc"), f"'casc'.*{', '.join(TASKS)}, production, real"),
         (("evaluate", "--split", "dev"), f"'dev'.*{', '.join(SPLITS)}"),
         (("evaluate", "--model", "{}/nowhere"), "{}/nowhere"),
-        (NOVICE, "`build-base`.*--model"),
+        (NOVICE, "`build-base FOLDER`.*--model"),
         ((*NOVICE, "--model", "{}/nowhere"), "{}/nowhere"),
-        (("train", "{}/run", "--preset", "expert"), "`build-base --expert`.*--model"),
+        (("train", "{}/run", "--preset", "expert"), "`build-base FOLDER --expert BASE`.*--model"),
         (("train", "{}/run", "--preset", "large"), "novice, expert, smollm2, recommended"),
         (("build-base", "{}/run", "--expert", "{}/nowhere"), "nowhere"),
+        (("build-base", "{}/run", "--lessons", "expert"), "name its model by --model"),
+        (("triage", EXAMPLE, "--model", "{}/nowhere"), "cannot load {}/nowhere: no such"),
     ],
 )
 def test_mistakes_are_answered_before_any_work(words, message, tmp_path, monkeypatch):
@@ -266,5 +269,5 @@ def test_triage_refuses_what_it_cannot_read_or_ask(log, tmp_path):
     ):
         assert message in refusal("triage", *words)
     both = run("triage", empty, *SERVER)
-    assert both.exit_code == 1 and "paste some log lines" in both.stderr
+    assert both.exit_code == 1 and "give some log lines" in both.stderr
     assert "no line could be read" in both.stdout

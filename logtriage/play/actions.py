@@ -53,10 +53,10 @@ class Action(NamedTuple):
         return ":".join((self.type, *self.args))
 
 
-def quoted(value: object, most: int = 60) -> str:
-    """Quote a bad value for an error message: printable, and cut to `most` characters."""
+def quoted(value: object) -> str:
+    """Quote a bad value for an error message: printable, and cut to 60 characters."""
     text = repr(value)
-    return text if len(text) <= most else text[: most - 3] + "..."
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def visible(text: bytes | str, most: int = QUOTED) -> str:

@@ -174,7 +174,7 @@ class Episode(BaseEpisode):
             max_steps=incident.task.max_steps,
             alerts=self.telemetry.alerts(),
             metrics=self.telemetry.metrics(),
-            lines=self.telemetry.stream(),
+            lines=self.telemetry.opening_lines(),
         )
         super().__init__(incident, opening)
 

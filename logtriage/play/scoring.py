@@ -6,7 +6,7 @@
 | root_cause | 0.35 | the first service blamed is the root |
 | remediation | 0.25 | the first remediation is the right remedy at the root |
 | escalation | 0.10 | the first team paged is the right one |
-| speed | 0.10 | the fault is gone; falls linearly from the fewest steps possible to the last step |
+| speed | 0.10 | closed by `resolve`, the fault gone; falls linearly from fewest to most steps |
 
 At a false alarm, every part but severity requires `ignore`, with nothing blamed, fixed or paged.
 The gate sets the total to 0 when a real fault is dismissed by `ignore`, and when the right root
@@ -138,7 +138,7 @@ def _right_answers(record: Record, incident: Incident) -> tuple[float, float, fl
 
 
 def _speed(record: Record, incident: Incident) -> float:
-    """1 at the fewest steps, 0 at the last; 0 unless the fault is gone or the alarm dismissed."""
+    """1 at the fewest steps, 0 at the last; 0 unless resolved when healed, or ignored rightly."""
     real = incident.injection is not None
     closed = record.closed_by == ("resolve" if real else "ignore")
     if not closed or not _fault_gone(record, incident):

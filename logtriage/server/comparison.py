@@ -8,7 +8,7 @@ from ..play.actions import Action
 from ..play.episode import BaseEpisode, final_score
 from ..play.scoring import Record
 from ..policies.scripted import LoudestPolicy, TracePolicy
-from ..recorded import recorded_at
+from ..recorded import recorded_actions
 from ..world.topology import Topology
 
 YOU = "you"
@@ -31,7 +31,7 @@ def ranking(
     for script in (LoudestPolicy, TracePolicy):
         (played,) = script().play([open_incident(task, split, index, topology)])
         done[script.name] = [action.text for action, _ in played.episode.history if action]
-    done |= recorded_at(task, split, index) if topology is None else {}
+    done |= recorded_actions(task, split, index) if topology is None else {}
     if [*did] not in done.values():
         done = {YOU: [*did], **done}
     rows = [

@@ -21,7 +21,7 @@ from ..environment import TriageEnvironment
 from ..models import TriageAction
 from ..play.actions import ALL_SERVICES, Action
 from ..play.observation import SYSTEM_PROMPT
-from ..recorded import CHOSEN, WHY, recorded_at
+from ..recorded import CHOSEN, WHY, recorded_actions
 from .comparison import ranking
 
 router = APIRouter()
@@ -100,7 +100,7 @@ def page(
             again=_address(here),
             following=_address(following),
             ranking=rows,
-            recorded=topology is None and bool(recorded_at(task, split, number)),
+            recorded=topology is None and bool(recorded_actions(task, split, number)),
         )
     of_service, others = _links(here, did, service, environment.web_actions(seen))
     choose = {name: _address({**here, "did": did, "service": name}) for name in of_service}

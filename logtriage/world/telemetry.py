@@ -277,7 +277,7 @@ class Telemetry:
         )
         return ("fails" if fails else "slow", service_kind), other
 
-    def stream(self) -> list[str]:
+    def opening_lines(self) -> list[str]:
         """The lines of the opening: what reaches the shared log without a question."""
         size, log_volumes, random = len(self.topology.services), self.log_volumes(), self.random
         whole, lines = total(log_volumes), []

@@ -36,7 +36,7 @@ def observed(incident):
         seen += [
             [(*row[:2], str(row.value)) for row in telemetry.alerts()],
             [(row[0], *map(str, row[1:])) for row in telemetry.metrics()],
-            telemetry.stream(),
+            telemetry.opening_lines(),
             telemetry.sample(),
         ]
         cluster.advance()

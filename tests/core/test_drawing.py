@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from test_environment import investigation
 
-from logtriage.drawing import closed_gate, draw
+from logtriage.drawing import draw, gate_reason
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.actions import Action
@@ -177,7 +177,7 @@ def gate_after(incident, *actions):
     episode = Episode(incident)
     for action in actions:
         episode.act(action)
-    return closed_gate(episode)
+    return gate_reason(episode)
 
 
 @pytest.mark.parametrize("task", TASKS)

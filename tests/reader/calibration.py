@@ -44,7 +44,7 @@ def entries_of(episode: Episode, random: Random, quiet: int = QUIET) -> list[Ent
             kinds = random.choices(("benign", "normal"), k=CALM)
             lines = [telemetry._render(kind, random.randrange(size)) for kind in kinds]
         else:
-            lines = [line for _ in range(STREAMS) for line in telemetry.stream()]
+            lines = [line for _ in range(STREAMS) for line in telemetry.opening_lines()]
             episode.cluster.advance()
         for line in lines:
             level, service, text = line.split(" ", 2)

@@ -58,7 +58,7 @@ ALONE = "\n".join(json.dumps(record) for record in records(ROWS) if record["serv
 # A doubt, to a log that gives rise to it and is else as sure as the shop's.
 CAPS = {
     "only one service speaks": ALONE,
-    "some of its times have no date or no zone": files_of(ROWS, mail="%Y-%m-%d %H:%M:%SZ"),
+    "some of its lines have no time, date or zone": files_of(ROWS, mail="%Y-%m-%d %H:%M:%SZ"),
     "it has no unusual line of its own": calm() + COMPLAINTS,
     "its lines tell only what others do to it": calm()
     + COMPLAINTS

@@ -8,12 +8,13 @@ from dataclasses import asdict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shop_log import read_in_parts
+from shop_log import log_of, read_in_parts
 
 from logreader import lines, tally
 from logreader.answer import answer_of
 from logreader.levels import ERROR
 from logreader.log import read_named, read_text
+from logreader.suspects import findings_of
 from logreader.tally import Batch, Record, Tally
 
 AT = 1795316645
@@ -167,6 +168,18 @@ def test_replicas_are_one_but_where_one_has_the_trouble(troubles, names):
     counts = records(rows)
     counts.merge_replicas(AT - 5, AT + 5)
     assert who(counts) == names
+
+
+def test_an_answer_leaves_the_log_as_it_was():
+    # Replicas are told apart where one has the trouble, and are one service in the rest of the log.
+    rows = [(i, "INFO", f"web-{i % 2 + 1}", f"request {i} done") for i in range(600)]
+    rows += [(400 + i, "ERROR", "web-1", f"disk full, write {i} failed") for i in range(40)]
+    log = log_of(rows)
+    findings = findings_of(log.tally)
+    named = [log.tally.services[shape.service] for shape in log.tally.shapes]
+    first = answer_of(log, findings=findings).text()
+    assert [log.tally.services[shape.service] for shape in log.tally.shapes] == named
+    assert "web-1" in named and answer_of(log).text() == first
 
 
 def test_one_replica_that_others_name_so_keeps_its_mark():

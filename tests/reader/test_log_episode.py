@@ -82,7 +82,7 @@ def test_an_agent_that_never_ends_is_ended():
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("", "paste some log lines"),
+        ("", "give some log lines"),
         ("web: 502\norders: timeout", "none of the 2 lines names a service .*user-db.*; give"),
     ],
 )

@@ -65,11 +65,11 @@ def evaluate_command(
         ),
     ] = "test",
     episodes: Annotated[
-        int | None, Option(min=2, help="Incidents of each task: 200, or all that are real.")
+        int | None, Option(min=2, help="Incidents of each task; default 200, or all real.")
     ] = None,
     first: Annotated[int, Option(min=0, help="First incident.")] = 0,
     suite: Annotated[
-        str, Option(help="In place of these: lite, 30 incidents of test for who pays per token.")
+        str, Option(help="Play a suite: lite, 30 incidents of test, for who pays per token.")
     ] = "",
     attempts: Annotated[int, Option(min=1, help="At each incident, for pass@k.")] = 1,
     temperature: Annotated[float, Option(min=0.0, help="Of models; 0 is greedy.")] = 0.0,
@@ -262,7 +262,7 @@ def verify_command(
 ) -> None:
     """Play the actions of a file again, and confirm its scores.
 
-    Each is a MATCH, DRIFT, MISMATCH or MISSING; mean scores are those of the episodes that match.
+    Each is MATCH, DRIFT, MISMATCH, UNSCORED or MISSING; mean scores are of those that match.
     """
     from collections import Counter
 

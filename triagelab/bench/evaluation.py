@@ -20,6 +20,7 @@ from tqdm import tqdm
 from logtriage.catalogue import (
     SUITES,
     check_coordinates,
+    find_task,
     last_incident,
     recorded_task,
     suite_places,
@@ -57,6 +58,9 @@ def make_plan(
     """Return a plan; `ValueError` if some of its incidents do not exist. By default it has
     `EPISODES` incidents of each task, or all real ones of a source (the split) from `first` on.
     """
+    for task in tasks:
+        if task != "all":
+            find_task(task)
     names = [task for task in dict.fromkeys(tasks) if recorded_task(task)]
     if not names:
         check_split(split, topology)
@@ -85,13 +89,13 @@ def suite_plan(suite: str, attempts: int = 1) -> Plan:
 
 
 def expected_cost(plan: Plan, at_once: int) -> str:
-    """What a model will need for a plan with so many incidents at once, as a sentence."""
+    """What a model will need for a plan with so many episodes at once, as a sentence."""
     count = len(plan.keys)
     rounds = ANSWERS * -(-count // at_once)
     return (
-        f"{count} incidents; a model reads about {READ * count:,} tokens and writes "
+        f"{count} episodes; a model reads about {READ * count:,} tokens and writes "
         f"{WRITTEN * count:,}, more if it thinks aloud, and takes as long as {rounds} answers one "
-        f"after the other ({at_once} incidents at once)"
+        f"after the other ({at_once} at once)"
     )
 
 

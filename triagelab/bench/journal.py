@@ -131,9 +131,10 @@ def read_trajectories(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]],
                 lines.append(json.loads(line))
                 (Line if number > 1 else Header).model_validate(lines[-1], strict=True)
             except (ValueError, RecursionError) as error:
+                advice = "fix it, or take the line out" if number > 1 else "name another"
                 raise ValueError(
                     f"{path} is no file of `--trajectories`; line {number} is wrong: "
-                    f"{_reason(error)}; fix it, or take the line out"
+                    f"{_reason(error)}; {advice}"
                 ) from None
     if not lines:
         raise ValueError(f"{path} is no file of `--trajectories`; name another")

@@ -5,7 +5,7 @@ from html import escape
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, final_score
 from logtriage.policies.scripted import LoudestPolicy
-from logtriage.recorded import AFTER, BEFORE, CHOSEN, GAINED, LOST, recorded_at
+from logtriage.recorded import AFTER, BEFORE, CHOSEN, GAINED, LOST, recorded_actions
 from logtriage.world.incidents import Incident
 
 from .published import ROOT
@@ -46,7 +46,7 @@ def is_right(action: Action, incident: Incident) -> bool:
 def played(name: str) -> tuple[list[Action], float]:
     """What somebody who is recorded did on the incident, and the score for it."""
     episode = Episode.open(*CHOSEN)
-    recorded = recorded_at(*CHOSEN)[name]
+    recorded = recorded_actions(*CHOSEN)[name]
     actions = [Action.from_text(done) for done in recorded]
     for action in actions:
         episode.act(action)

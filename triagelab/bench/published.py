@@ -121,7 +121,7 @@ def ship(run: Path) -> None:
 def collect(runs: Path, fewer: bool = False) -> None:
     """Publish the seeds of every track that has runs, in place of what was published of it, and all
     finished sweeps. The novice's first seed becomes the agent of the package. What has no runs
-    stays as published. `SystemExit` is raised, and nothing changed, if a run is not finished or,
+    stays as published. `SystemExit` is raised, and nothing published, if a run is not finished or,
     unless `fewer` is set, a published seed has no run.
     """
     tracks = {track: seeds_of(runs.resolve() / track) for track in TRACKS}

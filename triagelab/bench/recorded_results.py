@@ -19,7 +19,7 @@ from logtriage.registry import Policies, make_policy
 from ..real.cases import SOURCES, load_case, load_source
 from ..real.real_episode import REAL, TOP, blames_root
 from ..real.rules import RULES
-from ..realistic.production_episode import PRODUCTION, find_case, tells_path
+from ..realistic.production_episode import PRODUCTION, find_case, names_path
 from ..realistic.production_policies import PRODUCTION_POLICIES
 from .intervals import wilson
 from .plots import (
@@ -120,7 +120,7 @@ def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
             "benchmark": row.benchmark,
         }
         if row.task == PRODUCTION:
-            cell["path"] = float(tells_path(blamed, case))
+            cell["path"] = float(names_path(blamed, case))
         cells.append(cell)
     return pd.DataFrame(cells)
 

@@ -55,7 +55,7 @@ def model_player(run: Path, weights: Path | None, name: str) -> Player:
     return in_memory(source, name, in_4bit, adapter, **options)
 
 
-def before_and_after(run: Path) -> dict[str, Player]:
+def base_and_trained(run: Path) -> dict[str, Player]:
     """The run's model before GRPO (`base`) and, once training has ended, after it (`trained`)."""
     players = {"base": model_player(run, None, "base")}
     if (run / "model").exists():
@@ -112,7 +112,7 @@ def evaluate_run(
     the rows on the incidents that all have played.
     """
     run, deadline = Path(run), time.perf_counter() + 3600 * hours
-    players = [*before_and_after(run).values()]
+    players = [*base_and_trained(run).values()]
     players += map(scripted, references)
     path = run / "evaluation.parquet"
     return same_incidents(_results(path, players, [split], episodes, batch, None, deadline))
@@ -131,14 +131,14 @@ def evaluate_checkpoints(run: str | Path, episodes: int = 200, batch: int = 100)
 def evaluate_splits(run: str | Path, episodes: int = 100, batch: int = 100) -> pd.DataFrame:
     """Play the run's model, before and after, on the splits that hold something new."""
     run, new = Path(run), [split for split in SPLITS if split.startswith("unseen")]
-    players = [*before_and_after(run).values()]
+    players = [*base_and_trained(run).values()]
     return _results(run / "splits.parquet", players, new, episodes, batch)
 
 
 def audit_run(run: str | Path, episodes: int = 100) -> pd.DataFrame:
     """Audit the run's model, before and after, on `test`."""
     run = Path(run)
-    players = [*before_and_after(run).values()]
+    players = [*base_and_trained(run).values()]
     return _results(run / "audit.parquet", players, ["test"], episodes, 50, judge_result)
 
 

@@ -100,7 +100,7 @@ def out_of_memory(error: Exception) -> bool:
     return type(error).__name__ == "OutOfMemoryError"
 
 
-def dying_with_this() -> Callable[[], None] | None:
+def kill_with_parent() -> Callable[[], None] | None:
     """A `preexec_fn` that kills the child when the parent exits (on Linux), so GPU and folder are
     free.
     """

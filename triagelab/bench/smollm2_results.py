@@ -1,8 +1,8 @@
 """SmolLM2 before and after each stage of learning, on the same held-out incidents.
 
-`results/smollm2` has three adapters, after an expert's lessons, of the average of seeds of reward
-and after corrections in own play, and the episodes of all stages. A stage is played greedily, free
-and by a grammar that admits only calls that exist, and, by that grammar, as GRPO samples.
+`results/smollm2` has the episodes of all stages and three adapters: after an expert's lessons,
+after GRPO (its seeds' weights averaged) and after corrections. A stage plays greedily, free or held
+by a grammar to calls that exist, and, held by it, samples as GRPO does.
 """
 
 import shutil
@@ -214,8 +214,8 @@ def _held(frame: pd.DataFrame) -> pd.DataFrame:
 
 def listed_stages() -> dict[str, list[pd.DataFrame]]:
     """The episodes on `test`, held by the grammar, of the model itself, after an expert's lessons,
-    after more of them, and after GRPO: one frame per seed, and their average. The names say how
-    many incidents of each task they are of.
+    more of them, corrections and GRPO: one frame per seed, and their average. The names say how
+    many incidents of each task there are.
     """
     held, learned = _held(_on_test()[0]), [STAGES[seed] for seed in SEEDS]
     alone = [STAGES[name] for name in ("expert/base", "expert/more", AVERAGED, CORRECTED)]
@@ -354,7 +354,8 @@ def stage_facts() -> dict[str, Any]:
     `smollm2.gain.1` and so on with each, `smollm2.averaged` if their weights are averaged, and
     `smollm2.over_more` over as much more imitation, which gains `smollm2.more`. Corrections in own
     play gain `smollm2.corrected`. All are of the `smollm2.incidents` of each task. In sampled play
-    the seeds gain `smollm2.sampled`.
+    the seeds gain `smollm2.sampled`. `smollm2.roots.lessons` and so on say how many real roots of
+    all splits are found.
     """
     frame, _ = _on_test()
     means = frame.groupby(["policy", "task"])["score"].mean().groupby("policy").mean()
@@ -365,6 +366,12 @@ def stage_facts() -> dict[str, Any]:
 
     learned = [policy_of(seed) for seed in SEEDS]
     each = {f"smollm2.gain.{seed}": gain("expert/base", name) for seed, name in enumerate(SEEDS, 1)}
+    faults = with_truth(_held(read(FILE))).query("real")
+    roots = faults.assign(found=values_in(faults, "faults_detected")).groupby("policy")["found"]
+    named = {"lessons": "expert/base", "averaged": AVERAGED, "corrected": CORRECTED}
+    for name, stage in named.items():
+        own = roots.get_group(STAGES[stage])
+        each[f"smollm2.roots.{name}"] = f"{own.sum():.0f} of {len(own)}"
     return each | {
         "smollm2.zero": means["zero-shot, constrained"],
         "smollm2.expert": means[policy_of("expert/base")],

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from logtriage.catalogue import SUITES, suite_places
 from logtriage.play.actions import Action
 from logtriage.play.conversation import protocol_of
 from logtriage.play.episode import BaseEpisode, Episode, OpenEpisode
@@ -61,7 +62,7 @@ def verify(path: Path, open_episode: OpenEpisode = Episode.open) -> list[Checked
 
 def _missing(seen: set[tuple[str, Key]]) -> list[tuple[str, Key]]:
     """The episodes that are missing from the plan that the file implies: every policy plays the
-    same plan, which has the same range of indices for every task.
+    same plan, a suite or one range of indices for every task.
     """
     if not seen:
         return []
@@ -70,7 +71,11 @@ def _missing(seen: set[tuple[str, Key]]) -> list[tuple[str, Key]]:
     first, end, most = indices[0], indices[-1] + 1, attempts[-1] + 1
     if len({*policies}) * len(tasks) * (end - first) * most > MOST_PLANNED:
         return []  # too many: an index or attempt may be any number
-    planned = product(sorted({*policies}), product(tasks, range(first, end), range(most)))
+    places = {(task, index) for task, index, _ in keys}
+    if not any(places == {*suite_places(name)} for name in SUITES):  # a suite has gaps
+        places = {*product(tasks, range(first, end))}
+    keys = [(*place, attempt) for place in sorted(places) for attempt in range(most)]
+    planned = product(sorted({*policies}), keys)
     return [where for where in planned if where not in seen]
 
 

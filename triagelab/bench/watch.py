@@ -9,13 +9,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from logtriage.drawing import by_level, cause_of, closed_gate, score_parts
+from logtriage.drawing import by_level, cause_of, gate_reason, score_parts
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, Step, final_score
 from logtriage.play.observation import TABLE_HEADER, Observation, call_graph_line
 from logtriage.policies.policy import Policy
 from logtriage.policies.scripted import ConstantPolicy
-from logtriage.recorded import AFTER, BEFORE, CHOSEN, WHY, recorded_at
+from logtriage.recorded import AFTER, BEFORE, CHOSEN, WHY, recorded_actions
 
 from .registry import POLICIES, named
 
@@ -58,7 +58,7 @@ def _policies(names: Sequence[str], task: str, split: str, index: int) -> list[P
     """The policies of these names; `ValueError` if one is recorded, but not on this incident."""
     recorded = {
         name: actions
-        for name, actions in recorded_at(task, split, index).items()
+        for name, actions in recorded_actions(task, split, index).items()
         if name in (BEFORE, AFTER)  # all others play
     }
     if AFTER in names and not recorded:
@@ -107,5 +107,5 @@ def _verdict(episode: Episode) -> Group:
         lines.append(
             Text(f"{part.name.replace('_', ' ')}: {answer}", style="red" if wrong else "green")
         )
-    gate = closed_gate(episode)
+    gate = gate_reason(episode)
     return Group(*lines, Text(f"score: {score.total:.2f}", style="bold"), Text(gate, style="red"))

@@ -63,7 +63,7 @@ UNPARSED = re.compile(
 )
 NOT_PARSED = (
     "the server does not parse tool calls: the model wrote one, and it came back as text; "
-    "start the server with a tool-call parser, or choose --tools text"
+    "start the server with a tool-call parser, or evaluate with --tools text"
 )
 
 
@@ -300,7 +300,7 @@ class EndpointPolicy(ConversationPolicy):
         text = self._printable(f"{type(error).__name__}: {error}{cause}")
         about_tools = text.startswith("BadRequestError") and "tool" in str(error).lower()
         if about_tools and self.protocol is not TEXT and not self._parses:
-            text += "; --tools text does without tools"
+            text += "; evaluate --tools text does without tools"
         return text
 
     def _printable(self, written: object) -> str:

@@ -187,7 +187,9 @@ def load_agent(source: str | Path, constrained: bool = True) -> Policy:
     from .language_models import LanguageModelPolicy
 
     name = str(resolve_model(source))
-    if find_adapter_config_file(name) is None:
+    with friendly_errors(name):
+        adapted = find_adapter_config_file(name) is not None
+    if not adapted:
         model, tokenizer = load_language_model(name)
     else:
         base, in_4bit = base_of(name)

@@ -68,7 +68,7 @@ def _convert(source: Path, folder: Path) -> None:
 
     from .loading import friendly_errors, qwen_template
 
-    with friendly_errors(str(source)):
+    with friendly_errors(str(source.parent)):
         tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
         # Unless it is dequantised for good, the model can neither be saved nor trained.
         model = AutoModelForCausalLM.from_pretrained(

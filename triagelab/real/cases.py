@@ -66,12 +66,11 @@ class Case(Strict):
 
 
 class Source(Strict):
-    """The cases and licence of a data set; `..._from` says how that part, if any, was made."""
+    """The cases and licence of a data set; `edges_from` says how the edges, if any, were made."""
 
     source: str
     licence: str
     attribution: str
-    logs_from: str = ""
     edges_from: str = ""
     cases: list[Case]
 

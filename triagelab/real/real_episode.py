@@ -4,7 +4,7 @@
 |---|---|
 | the opening | alerts, what users feel, the table of errors and p95, counts of error lines |
 | logs of a service | its row, its further metrics, its calls, its lines and their counts |
-| logs of all | the table, and all further metrics, calls and counts |
+| logs of all | alerts, the table, all further metrics, calls and counts |
 
 Only the root cause is scored: 1 if the first service blamed is the root. The sources name no
 severity, team or remedy, and the gate is always passed.

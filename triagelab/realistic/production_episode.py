@@ -146,7 +146,7 @@ def production_case(split: str, index: int) -> Case:
     )
 
 
-def way_up(
+def path_to_users(
     root: Place, callers: Callable[[Place], Iterable[Place]], hurt: Callable[[Place], float]
 ) -> list[Place]:
     """Go from a root up to the users, each time to the most hurt caller (at least `REACHED`)."""
@@ -164,7 +164,7 @@ def _spread_path(block: Block, at: int) -> list[int]:
     """Return the services by which a fault reached users, judged by failing and slow requests."""
     hurt = block.change.errors[at] + np.minimum(block.change.latency[at], 10.0)
     calls = block.mesh.calls[at]
-    return way_up(
+    return path_to_users(
         int(block.root[at]),
         lambda place: np.flatnonzero(calls[:, place]).tolist(),
         hurt.__getitem__,
@@ -279,7 +279,7 @@ class ProductionEpisode(RealEpisode):
         record, case, score = self.record, self.incident.case, final_score(self)
         did = " on ".join(record.remediations[0] if record.remediations else ())
         right = f"{case.truth.remedy} on {case.truth.root}" if case.truth.root else ""
-        path, tells = ", ".join(case.truth.path), float(tells_path(self.guesses, case))
+        path, tells = ", ".join(case.truth.path), float(names_path(self.guesses, case))
         return [
             self._root_answer(),
             Answer("remedy", did, right, score.remediation),
@@ -290,13 +290,13 @@ class ProductionEpisode(RealEpisode):
     def _judge(self) -> Score:
         """The root alone makes the score; remedy and team are reported."""
         record, truth = self.record, self.incident.case.truth
-        right = float(finds(record, self.incident.case))
+        right = float(found_root(record, self.incident.case))
         remedied = bool(truth.root) and record.remediations[:1] == [(truth.remedy, truth.root)]
         paged = bool(truth.root) and record.team == truth.team
         return Score(0.0, right, float(remedied), float(paged), 0.0, 0.0, 1.0, right, right)
 
 
-def finds(record: Record, case: Case) -> bool:
+def found_root(record: Record, case: Case) -> bool:
     """Whether the root was blamed first, or the incident rightly ignored as nothing is wrong."""
     ignored = record.closed_by == "ignore"
     if not case.truth.root:
@@ -304,6 +304,6 @@ def finds(record: Record, case: Case) -> bool:
     return not ignored and record.root_cause == case.truth.root
 
 
-def tells_path(blamed: Iterable[str], case: Case) -> bool:
+def names_path(blamed: Iterable[str], case: Case) -> bool:
     """Whether the services blamed are the path of the fault, in order, up to the users."""
     return tuple(dict.fromkeys(blamed)) == case.truth.path

@@ -1,6 +1,7 @@
 """Policies for `production`: ranking rules, and the learned ranker.
 
-Each asks about all services once, blames one, and tells how the fault reached the users (`way_up`).
+Each asks about all services once, blames one, and tells how the fault reached the users
+(`path_to_users`).
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from ..real.evidence import LATENCIES, SUCCESSES, Evidence, gather, recent
 from ..real.real_episode import TOP
 from ..real.rules import RULES, Rule, random_ranking, ranked
 from .features import arrays_of_evidence
-from .production_episode import PRODUCTION, way_up
+from .production_episode import PRODUCTION, path_to_users
 from .randomisation import FAILURES
 
 RANKER = "ranker"
@@ -65,7 +66,7 @@ class RankingPolicy(Policy):
         if self._episode.incident.task_name != PRODUCTION:
             return ranking[:TOP]
         callers = evidence.graph.callers.__getitem__
-        return way_up(ranking[0], callers, lambda name: hurt(evidence, name))
+        return path_to_users(ranking[0], callers, lambda name: hurt(evidence, name))
 
 
 def rule_policy(name: str, seed: int = 0) -> RankingPolicy:

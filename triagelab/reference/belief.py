@@ -5,9 +5,8 @@ Before each step it compares the best answers it could give now with asking one 
 the expected score of the best answers after it, given that it costs a step. It looks one question
 ahead and never asks all services at once, so the best possible policy scores at least as much.
 
-It is near-optimal: on `test` it scores 0.99, 0.98 and 0.96 of at most 1, which only `oracle` has,
-so no policy is better than it by more than 0.01, 0.02 and 0.04 (docs/benchmark.md). How much of
-that is possible without knowing the answer is not known.
+It is near-optimal: no policy scores more than `oracle`, which is told the truth, and that is little
+more (docs/benchmark.md). How much of it is possible without knowing the answer is not known.
 """
 
 from functools import cache

@@ -18,7 +18,7 @@ import pandas as pd
 from huggingface_hub import get_token
 
 from ..bench.run_evaluation import count_incidents, incidents_played
-from ..bench.runs import dying_with_this, find_gpu, last_step, settings_of
+from ..bench.runs import find_gpu, kill_with_parent, last_step, settings_of
 
 PROFILES = {"cpu": "novice", "t4": "smollm2"}  # to their presets; `auto` looks for a GPU
 DRIVE = Path("/content/drive/MyDrive")
@@ -47,7 +47,7 @@ def choose_preset(profile: str, preset: str = "") -> str:
     return preset or PROFILES[profile]
 
 
-def problems() -> list[str]:
+def stale_imports() -> list[str]:
     """One sentence for each of `RELOADED` that is loaded in another version than is installed."""
     loaded = {name: sys.modules[name].__version__ for name in RELOADED if name in sys.modules}
     return [
@@ -84,7 +84,7 @@ def command(*arguments: object, **options: object) -> None:
         stderr=subprocess.STDOUT,
         text=True,  # each new state of a progress bar becomes a line
         env=env,
-        preexec_fn=dying_with_this(),
+        preexec_fn=kill_with_parent(),
     ) as process:
         try:
             for line in process.stdout or ():

@@ -63,7 +63,7 @@ def published(run: Path) -> Outcome:
     return training, test, curve, splits
 
 
-def tell(messages: list[Message]) -> str:
+def conversation_text(messages: list[Message]) -> str:
     """A conversation as plain text, without the system prompt."""
     lines = []
     for message in messages:

@@ -1,4 +1,4 @@
-"""GRPO through TRL, for the embedded model on a CPU and for Qwen2.5-3B-Instruct on a T4.
+"""GRPO through TRL: the embedded model and SmolLM2 on a CPU, Qwen on a T4.
 
 `environment_factory` plays the incidents, `TriageTools.get_reward` scores them, and every
 completion of a group plays the same incident, so advantages compare decisions and not luck. A run
@@ -88,7 +88,7 @@ def train(
     Args:
         open_episode: opens an episode, given task, split and index. `remote.Server.open` plays it
             on a server, with the same result. By default `config.varied` decides.
-        until: stop after this step, with a checkpoint, to go on another time; None for the last.
+        until: stop after this step, with a checkpoint, to go on another time; None: go to the end.
         track: a tracker for the metrics, one of transformers' `report_to`; empty for none.
         hours: train no longer than this, loading included; the model is that of the last step.
         make_trainer: as `plain_trainer`; notebook 3 writes it out.

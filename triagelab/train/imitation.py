@@ -70,7 +70,7 @@ class Lessons:
     """A pool of examples for each number, always the same."""
 
     def __init__(self, tokenizer: Any, teacher: str, seed: int, known: int = 0) -> None:
-        """`known` is how many examples the model had learned from before: it reads others."""
+        """`known`: how many examples the model has seen before; its reading tasks follow those."""
         from ..language_models.decoder import shared_prefix  # imports torch
 
         self.tokenizer, self.seed, self.schemas = tokenizer, seed, tool_schemas()
@@ -118,8 +118,8 @@ class Imitator:
         if self.inner.device.type == "cpu":
             self.inner.set_attn_implementation(FOLDED)
         self.weights = {n: p for n, p in model.named_parameters() if p.requires_grad}
-        self.half = loading.computes_bf16()
-        frozen = torch.bfloat16 if self.half else torch.float32  # a T4 loads them in fp16
+        self.bf16 = loading.computes_bf16()
+        frozen = torch.bfloat16 if self.bf16 else torch.float32  # a T4 loads them in fp16
         for weight in model.parameters():
             if not weight.requires_grad:
                 weight.data = weight.data.to(frozen)
@@ -177,7 +177,7 @@ class Imitator:
         self.model.train()
         for batch in tqdm(batches, f"pool {self.pool}", mininterval=5.0):
             self.optimizer.zero_grad()
-            with torch.autocast(self.inner.device.type, torch.bfloat16, enabled=self.half):
+            with torch.autocast(self.inner.device.type, torch.bfloat16, enabled=self.bf16):
                 losses.append(self._backward(batch))
             torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
             self.optimizer.param_groups[0]["lr"] = self.rate * min(1.0, (self.steps + 1) / 10)

@@ -119,7 +119,9 @@ class TrainingConfig:
         if self.loop == "trl" and self.credit == "part":
             raise ValueError("credit 'part' needs the loop 'kept'; choose 'episode', or that loop")
         if self.loop == "trl" and self.constrained:
-            raise ValueError("constrained needs the loop 'kept'; choose False, or that loop")
+            raise ValueError(
+                "constrained needs the loop 'kept'; choose constrained=false, or that loop"
+            )
         if not self.lora_rank and (self.load_in_4bit or self.loader == "unsloth"):
             raise ValueError(
                 "lora_rank 0 trains all weights, which 4 bit and Unsloth freeze; choose another"
@@ -152,7 +154,7 @@ def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -
             steps, left = divmod(episodes, size * each)
             if steps and not left and (most_steps is None or steps <= most_steps):
                 return {"steps": steps, "incidents": each * tasks, "group": size}
-    most = "" if most_steps is None else f", {most_steps * group} at most in {most_steps} steps"
+    most = "" if most_steps is None else f" up to {most_steps * MOST_TOGETHER // tasks}"
     raise ValueError(
         f"{episodes} episodes per task make no steps of as many incidents of each task, in groups "
         f"of 2 to {group} and at most {MOST_TOGETHER} episodes; choose a multiple of {group}{most}"

@@ -33,7 +33,7 @@ from ..language_models.path_names import incident_names, path_names
 from ..reference.belief import BeliefPolicy
 
 # Slices of `train`, far from GRPO's: `TrainingConfig` refuses to reach the first of them.
-SFT_TASK_INDEX, NOVICE_INDEX, HOLDOUT_INDEX = 1_000_000, 2_000_000, 3_000_000
+SFT_TASK_INDEX, NOVICE_INDEX = 1_000_000, 2_000_000
 EXPERT_INDEX = 4_000_000
 # Shares of the incidents' tasks among reading tasks, and among imitated episodes.
 READING_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degradation": 0.25}
@@ -62,7 +62,6 @@ REWORDED = 0.6  # of questions about lines: there are many words, and these task
 CLEAR_LINES, UNKNOWN_WORDS, MISSING_WORDS, UNKNOWN_LINES = 0.5, 0.2, 0.2, 0.3
 MOST_UNKNOWN = 0.8  # share of words that are replaced by made-up ones, at most
 CHATTER, PUNCTUATION = ("normal", "benign"), ",.:;()'\""
-GRAPH_SIZES = (5, 30)  # services of a random call graph
 
 
 def open_varied(task: str | Task, split: str, index: int) -> Episode:
@@ -75,7 +74,7 @@ def open_varied(task: str | Task, split: str, index: int) -> Episode:
     if random.random() < PLAIN_SHARE:
         return Episode(sample_incident(task, split, index))
     new_graph, new_words = random.choice(VARIATIONS)
-    graph = random_topology(random, *GRAPH_SIZES) if new_graph else None
+    graph = random_topology(random) if new_graph else None
     return Episode(sample_incident(task, split, index, graph, new_words))
 
 
@@ -148,7 +147,7 @@ def _questions_of_a_graph(random: Random, index: int) -> list[tuple[str, Message
     """Ask about a random call graph, shown with the first question, whom a service calls or who
     calls it. The answer asks each of these for its logs.
     """
-    graph = random_topology(random, *GRAPH_SIZES)
+    graph = random_topology(random)
     topology = renamed_graph(graph, path_names(graph, f"drill/{index}"))
     below = [(f"called by {service.name}", service.downstream) for service in topology.services]
     above = [(f"callers of {name}", topology.callers[name]) for name in topology.names]

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from logtriage.world.topology_file import UniqueKeys
 
-from ..bench.runs import dying_with_this, locked, record_of, write_text
+from ..bench.runs import kill_with_parent, locked, record_of, write_text
 
 if TYPE_CHECKING:  # slow to import
     from distributed import Client
@@ -208,7 +208,7 @@ def _kernel_manager(sockets: str) -> type:
         ip = f"{sockets}/kernel"
 
         async def _async_pre_start_kernel(self, **options: Any) -> tuple[list[str], dict[str, Any]]:
-            return await super()._async_pre_start_kernel(preexec_fn=dying_with_this(), **options)
+            return await super()._async_pre_start_kernel(preexec_fn=kill_with_parent(), **options)
 
     return PointKernel
 

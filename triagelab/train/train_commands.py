@@ -18,7 +18,7 @@ from logtriage.command_line import errors_in_a_line
 app = typer.Typer()
 
 # Presets for a CPU, and the option of `build-base` that makes the base of each.
-BASES = {"novice": "", "expert": " --expert", "smollm2": " --model smollm2"}
+BASES = {"novice": "", "expert": " --expert BASE", "smollm2": " --model smollm2"}
 
 
 class Lessons(StrEnum):
@@ -79,7 +79,7 @@ def build_base_command(
 ) -> None:
     """Teach the model that training starts from, by imitation.
 
-    The embedded base takes half an hour on two cores, an expert made from one 1.5 hours, an adapter
+    The embedded base takes 17 minutes on two cores, an expert made from one 1.8 hours, an adapter
     of another model hours; repeat the command to continue.
     """
     from .base_model import build_base, build_expert
@@ -87,6 +87,10 @@ def build_base_command(
 
     if expert and model:
         raise ValueError("--expert teaches an embedded base; with --model, choose --lessons expert")
+    if not model and (lessons is not Lessons.NOVICE or examples or hours < math.inf):
+        raise ValueError(
+            "--lessons, --examples and --hours are of an adapter; name its model by --model"
+        )
     if model:
         build_imitated(folder, model, lessons.value, seed, examples, hours)
     elif expert:
@@ -108,7 +112,7 @@ def train_command(
         str,
         Option(
             help="novice, expert, smollm2; for a T4 recommended, t4_qwen3, model_card. "
-            "Without it recommended; without a GPU or a model, too, the embedded base by novice."
+            "Default: recommended; without a GPU and --model, novice on the embedded base."
         ),
     ] = "",
     task: Annotated[
@@ -118,7 +122,7 @@ def train_command(
     steps: Annotated[int | None, Option(min=1, help="Optimizer steps.")] = None,
     most_steps: Annotated[
         int | None,
-        Option("--grpo-max-steps", min=1, help="The most of them, such as with --episodes."),
+        Option("--grpo-max-steps", min=1, help="Most optimizer steps, as with --episodes."),
     ] = None,
     load_in_4bit: Annotated[
         bool | None, Option(help="Whether to quantise the frozen weights (NVIDIA GPUs).")
@@ -153,7 +157,7 @@ def train_command(
     if preset in BASES and model is None:
         raise ValueError(
             f"the preset {preset} starts from a base model: build one with"
-            f" `build-base{BASES[preset]}`, name it with --model"
+            f" `build-base FOLDER{BASES[preset]}`, and name it with --model"
         )
     changes = {"model": model, "load_in_4bit": load_in_4bit, "steps": steps, "seed": seed}
     changes |= map(_setting, settings or ())

@@ -9,7 +9,7 @@ from helpers import SHOP
 
 from logtriage.play.scoring import Record
 from logtriage.policies.scripted import LoudestPolicy, TracePolicy
-from logtriage.recorded import recorded_at
+from logtriage.recorded import recorded_actions
 from logtriage.server.comparison import YOU, describe, ranking
 
 CASCADE = {"task": "cascading_failure", "split": "test", "index": 7}
@@ -29,7 +29,7 @@ def get(url, where, did):
 def test_the_visitor_stands_among_the_others():
     did = ["identify_root_cause:notification-service", "escalate:backend", "resolve"]
     rows = ranking(*CASCADE.values(), None, did)
-    assert {row.name for row in rows} == {YOU, *SCRIPTS, *recorded_at(*CASCADE.values())}
+    assert {row.name for row in rows} == {YOU, *SCRIPTS, *recorded_actions(*CASCADE.values())}
     assert [row.score for row in rows] == sorted((row.score for row in rows), reverse=True)
     (own,) = (row for row in rows if row.name == YOU)
     assert (own.score, own.did) == (0.45, tuple(did))
@@ -53,7 +53,7 @@ def test_an_answer_is_told_in_a_line():
 def test_a_row_leads_to_the_episode_it_tells_of(url):
     assert 'class="ranking"' not in get(url, CASCADE, ["classify_severity:P1"])  # no hint
     rows = ROW.findall(get(url, CASCADE, ["classify_severity:P1", "resolve"]))
-    assert len(rows) == len({YOU, *SCRIPTS, *recorded_at(*CASCADE.values())})
+    assert len(rows) == len({YOU, *SCRIPTS, *recorded_actions(*CASCADE.values())})
     assert [name for own, _, _, name in rows if own] == [YOU]
     for _, score, address, name in rows:
         page = requests.get(f"{url}/web{unescape(address)}", timeout=30).text

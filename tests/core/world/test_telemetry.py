@@ -20,7 +20,7 @@ def test_every_line_reads_back_and_only_the_root_gives_the_fault_away(task, spli
     for index in range(20):
         incident = sample_incident(task, split, index)
         telemetry, names = eyes(incident), incident.topology.names
-        lines = telemetry.stream()
+        lines = telemetry.opening_lines()
         assert len(lines) == STREAM_LINES
         for position in range(len(names)):
             detail = telemetry.detail(position)
@@ -44,7 +44,7 @@ def test_the_root_is_suppressed_at_first_and_not_for_ever():
         telemetry = eyes(incident)
         assert all(
             line.split()[1] != incident.root or read_line(line)[1].kind == "benign"
-            for line in telemetry.stream()
+            for line in telemetry.opening_lines()
         )
         assert incident.root not in {row.service for row in telemetry.metrics()}
         assert incident.root not in {alert.service for alert in telemetry.alerts()}
@@ -98,7 +98,7 @@ def test_the_stream_prints_each_kind_of_line_as_often_as_announced(task):
             assert dict(zip(LINE_KINDS, weights, strict=True))["benign"] == noise
             for kind, weight in zip(LINE_KINDS, weights, strict=True):
                 expected[kind] += (1 - noise) * loud / sum(loudness) * weight / sum(weights)
-        seen.update(read_line(line)[1].kind for line in telemetry.stream())
+        seen.update(read_line(line)[1].kind for line in telemetry.opening_lines())
     lines = incidents * STREAM_LINES
     assert seen.total() == lines and set(seen) <= set(LINE_KINDS)
     for kind in LINE_KINDS:

@@ -225,8 +225,8 @@ def test_a_suite_says_what_it_will_cost_and_gives_one_mean(path):
     result = run_command("evaluate", "--suite", "lite", "--model", "base", "--trajectories", path)
     assert result.exit_code == 0, result.output
     cost, said, *_ = result.stdout.splitlines()
-    assert cost.startswith("lite: 30 incidents; a model reads about 228,000 tokens and writes 8,1")
-    assert "as long as 8 answers one after the other (50 incidents at once)" in cost
+    assert cost.startswith("lite: 30 episodes; a model reads about 228,000 tokens and writes 8,1")
+    assert "as long as 8 answers one after the other (50 at once)" in cost
     assert said.startswith("test, 10 incidents of each task, which are the suite lite")
     rows = [json.loads(line)["row"] for line in path.read_text().splitlines()[1:]]
     assert sorted((row["task"], row["index"]) for row in rows) == sorted(suite_places("lite"))

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, final_score
-from logtriage.recorded import recorded_at
+from logtriage.recorded import recorded_actions
 from triagelab.bench import smollm2_results
 from triagelab.bench.rollouts import Result
 from triagelab.bench.smollm2_results import (
@@ -58,7 +58,7 @@ def test_what_is_recorded_for_the_page_has_the_published_scores(name):
     assert len(rows) == 300
     for task, index, score in rows[["task", "index", "score"]].itertuples(index=False):
         episode = Episode.open(task, "test", index)
-        for action in recorded_at(task, "test", index)[name]:
+        for action in recorded_actions(task, "test", index)[name]:
             episode.act(Action.from_text(action))
         assert final_score(episode).total == pytest.approx(score)
 

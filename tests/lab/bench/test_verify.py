@@ -17,7 +17,7 @@ from logtriage.play.conversation import TEXT, tool_call
 from logtriage.play.episode import Episode
 from logtriage.policies.policy import ConversationPolicy
 from logtriage.world.tasks import TASKS
-from triagelab.bench.evaluation import evaluate
+from triagelab.bench.evaluation import evaluate, suite_plan
 from triagelab.bench.journal import Line, open_journal, read_trajectories
 from triagelab.bench.registry import Player, behind_endpoint, scripted
 from triagelab.bench.rollouts import Plan
@@ -220,6 +220,14 @@ def test_a_line_that_was_left_out_is_missing(tmp_path):
         assert missing.where == (row["policy"], (row["task"], row["index"], row["attempt"]))
     rewrite(path, lambda head, lines: lines[0]["row"].update(index=10**30))
     assert verdicts(path) == [MISMATCH, *[MATCH] * 22]  # and nobody counts up to there
+
+
+def test_a_suite_has_gaps_that_are_not_missing(tmp_path):
+    path = written(tmp_path / "out.jsonl", [scripted("loudest")], suite_plan("lite"))
+    assert verdicts(path) == [MATCH] * 30
+    head, *lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([head, *lines[:-1]]))
+    assert MISSING in verdicts(path)
 
 
 def test_a_file_that_contradicts_itself_is_found(tmp_path):

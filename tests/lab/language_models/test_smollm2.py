@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerFast
 from logtriage.play.conversation import NATIVE
 from logtriage.play.episode import Episode
 from triagelab.bench.registry import in_memory
-from triagelab.bench.run_evaluation import before_and_after
+from triagelab.bench.run_evaluation import base_and_trained
 from triagelab.language_models import smollm2
 from triagelab.language_models.loading import (
     is_qwen,
@@ -136,7 +136,7 @@ def test_an_adapter_records_the_name_and_is_a_model(folder, run):
     assert alone.key == in_memory("smollm2", adapter=run / "model", constrained=True).key
     assert alone.settings["adapter"] == weights_digest(run / "model")
     assert any("lora" in name for name, _ in alone.make(0).model.named_parameters())
-    base, trained = before_and_after(run).values()
+    base, trained = base_and_trained(run).values()
     assert base.settings["weights"] == trained.settings["weights"] == weights_digest(folder)
 
 

@@ -14,11 +14,11 @@ from triagelab.realistic.generator import Block
 from triagelab.realistic.mesh import BLOCK
 from triagelab.realistic.production_episode import (
     ProductionEpisode,
-    finds,
+    found_root,
     names_of,
+    names_path,
+    path_to_users,
     production_case,
-    tells_path,
-    way_up,
 )
 from triagelab.realistic.production_policies import ASK_ALL, PRODUCTION_POLICIES
 
@@ -47,11 +47,11 @@ def test_the_root_blamed_first_is_worth_all():
     right = played(FAULTY, *blame(*truth.path), *fixed, Action("resolve"))
     score, case = right.score, right.incident.case
     assert score.total == score.root_cause == score.remediation == score.escalation == 1.0
-    assert tells_path(right.record.root_causes, case)
+    assert names_path(right.record.root_causes, case)
     html = draw_end(right)
     assert "score 1.00" in html and "path to the users" in html and truth.remedy in html
     short = played(FAULTY, *blame(truth.root), Action("resolve"))
-    assert short.score.total == 1.0 and not tells_path(short.record.root_causes, case)
+    assert short.score.total == 1.0 and not names_path(short.record.root_causes, case)
     late = played(FAULTY, *blame(truth.path[1], truth.root), Action("resolve"))
     assert late.score.total == 0.0
 
@@ -63,7 +63,7 @@ def test_dismissing_is_right_only_where_nothing_is_wrong():
     assert played(FAULTY, *blame(truth.root), Action("ignore")).score.total == 0.0
     service = production_case("train", QUIET).services[0]
     blamed = played(QUIET, *blame(service), Action("ignore"))
-    assert blamed.score.total == 0.0 and not finds(blamed.record, blamed.incident.case)
+    assert blamed.score.total == 0.0 and not found_root(blamed.record, blamed.incident.case)
 
 
 def test_the_truth_is_nowhere_before_the_end():
@@ -120,5 +120,5 @@ def test_every_policy_plays_to_the_end(name):
 def test_the_way_up_follows_who_suffers_most_and_ends_where_nobody_does():
     callers = {"db": ["cart", "ads"], "cart": ["web"], "ads": ["web"], "web": []}
     hurts = {"db": 0.0, "cart": 0.5, "ads": 0.7, "web": 0.2}
-    assert way_up("db", callers.get, hurts.get) == ["db", "ads", "web"]
-    assert way_up("db", callers.get, (hurts | {"web": 0.09}).get) == ["db", "ads"]
+    assert path_to_users("db", callers.get, hurts.get) == ["db", "ads", "web"]
+    assert path_to_users("db", callers.get, (hurts | {"web": 0.09}).get) == ["db", "ads"]

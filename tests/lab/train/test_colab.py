@@ -16,8 +16,8 @@ from triagelab.train.colab import (
     choose_preset,
     command,
     outcome,
-    problems,
     run_folder,
+    stale_imports,
 )
 
 A_T4 = Gpu("Tesla T4", 16.1, bf16=False)
@@ -38,7 +38,7 @@ def test_a_notebook_knows_its_preset_its_folder_and_what_is_stale(tmp_path, monk
     assert run_folder("expert", 2, str(tmp_path / "x")) == tmp_path / "x" / "seed-2"
     # what was loaded before the cell that installs
     monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace(__version__="0.1"))
-    (said,) = problems()
+    (said,) = stale_imports()
     assert said.startswith("pyarrow 0.1 is loaded") and "Restart session" in said
 
 

@@ -44,7 +44,7 @@ def run(tmp_path, monkeypatch):
         return Player(name, {"weights": policy, **settings}, make)
 
     models = {"base": player("loudest", "base"), "trained": player("trace", "trained")}
-    monkeypatch.setattr(run_evaluation, "before_and_after", lambda run: models)
+    monkeypatch.setattr(run_evaluation, "base_and_trained", lambda run: models)
     clock = SimpleNamespace(perf_counter=lambda: 900.0 * len(batches))
     monkeypatch.setattr(run_evaluation, "time", clock)
     monkeypatch.setattr("triagelab.bench.rollouts.time", clock)

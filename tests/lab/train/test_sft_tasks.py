@@ -84,9 +84,9 @@ def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
         sft_tasks.NOVICE_INDEX,
         sft_tasks.NOVICE_INDEX + 10_000,
     )
-    assert list(slices) == sorted(slices) and slices[-1] < sft_tasks.HOLDOUT_INDEX
+    assert list(slices) == sorted(slices) and slices[-1] < TUNING_INDEX
     # The slice by which recipes are compared is 3,600,000 and on, and the expert's comes after it.
-    assert sft_tasks.HOLDOUT_INDEX < TUNING_INDEX < sft_tasks.EXPERT_INDEX
+    assert TUNING_INDEX < sft_tasks.EXPERT_INDEX
     assert max(number for _, number in sft_tasks.KINDS.values()) <= 10  # incidents of a task
 
 
