@@ -1,4 +1,4 @@
-"""What those who need SciPy or torch did on the first incidents of each task of `test`, as `make
+"""What policies with SciPy or torch did on the first incidents of each task of `test`, as `make
 results` and `scripts/make_results.py smollm2` wrote it; and the incident that is shown first.
 """
 

@@ -365,7 +365,9 @@ def stage_facts() -> dict[str, Any]:
         return two_way_mean(_gains(frame, policy_of(before, way), learned))
 
     learned = [policy_of(seed) for seed in SEEDS]
-    each = {f"smollm2.gain.{seed}": gain("expert/base", name) for seed, name in enumerate(SEEDS, 1)}
+    each: dict[str, Any] = {
+        f"smollm2.gain.{seed}": gain("expert/base", name) for seed, name in enumerate(SEEDS, 1)
+    }
     faults = with_truth(_held(read(FILE))).query("real")
     roots = faults.assign(found=values_in(faults, "faults_detected")).groupby("policy")["found"]
     named = {"lessons": "expert/base", "averaged": AVERAGED, "corrected": CORRECTED}

