@@ -152,7 +152,7 @@ def _reason(error: Exception) -> str:
 @contextmanager
 def open_journal(path: Path, settings: dict[str, Any]) -> Iterator[Journal]:
     """Open a file of trajectories, to read its rows and to add episodes. Settings include
-    the benchmark's version. `ValueError` if another process writes the file, or its settings differ.
+    the benchmark's version. `ValueError` if another process writes the file, or settings differ.
     """
     settings = {"benchmark": BENCHMARK_VERSION, **settings}
     with locked(path):
