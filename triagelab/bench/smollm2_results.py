@@ -50,7 +50,8 @@ CORRECTED = "expert/on-policy"  # in its own play
 # All other adapters stay in `runs`; they are played, too.
 PUBLISHED = ("expert/base", AVERAGED, CORRECTED)
 SAMPLED = ("expert/base", *SEEDS, AVERAGED)  # played more often as GRPO plays
-WATCHED = {BEFORE: "expert/base", AFTER: AVERAGED}  # by their names on the page
+# What the page shows, by the names there; `watch` and README's picture show the first two.
+WATCHED = {BEFORE: "expert/base", AFTER: AVERAGED, "SmolLM2 after corrections": CORRECTED}
 COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
     # The stage before, that after or the seeds of that, and how they played.
     ("novice/base", ["novice/seed-1/model"], "constrained"),
@@ -355,7 +356,8 @@ def stage_facts() -> dict[str, Any]:
     `smollm2.over_more` over as much more imitation, which gains `smollm2.more`. Corrections in own
     play gain `smollm2.corrected`. All are of the `smollm2.incidents` of each task. In sampled play
     the seeds gain `smollm2.sampled`. `smollm2.roots.lessons` and so on say how many real roots of
-    all splits are found.
+    all splits are found, `smollm2.dismissed.alarms` and `.faults` how many false alarms and faults
+    are dismissed after corrections.
     """
     frame, _ = _on_test()
     means = frame.groupby(["policy", "task"])["score"].mean().groupby("policy").mean()
@@ -368,12 +370,6 @@ def stage_facts() -> dict[str, Any]:
     each: dict[str, Any] = {
         f"smollm2.gain.{seed}": gain("expert/base", name) for seed, name in enumerate(SEEDS, 1)
     }
-    faults = with_truth(_held(read(FILE))).query("real")
-    roots = faults.assign(found=values_in(faults, "faults_detected")).groupby("policy")["found"]
-    named = {"lessons": "expert/base", "averaged": AVERAGED, "corrected": CORRECTED}
-    for name, stage in named.items():
-        own = roots.get_group(STAGES[stage])
-        each[f"smollm2.roots.{name}"] = f"{own.sum():.0f} of {len(own)}"
     return each | {
         "smollm2.zero": means["zero-shot, constrained"],
         "smollm2.expert": means[policy_of("expert/base")],
@@ -384,7 +380,19 @@ def stage_facts() -> dict[str, Any]:
         "smollm2.more": gain("expert/base", "expert/more"),
         "smollm2.over_more": gain("expert/more", *SEEDS),
         "smollm2.incidents": f"{frame[frame['policy'].isin(learned)]['index'].nunique()}",
+        "smollm2.roots.lessons": _counted("expert/base", "faults_detected"),
+        "smollm2.roots.averaged": _counted(AVERAGED, "faults_detected"),
+        "smollm2.roots.corrected": _counted(CORRECTED, "faults_detected"),
+        "smollm2.dismissed.alarms": _counted(CORRECTED, "false_alarms_dismissed"),
+        "smollm2.dismissed.faults": _counted(CORRECTED, "faults_dismissed"),
     }
+
+
+def _counted(stage: str, stratum: str) -> str:
+    """In how many of its incidents, on all splits, a stage did what a stratum says."""
+    frame = with_truth(_held(read(FILE)))
+    values = values_in(frame[frame["policy"] == STAGES[stage]], stratum)
+    return f"{np.nansum(values):.0f} of {np.isfinite(values).sum()}"
 
 
 def plot_stages() -> Picture:
