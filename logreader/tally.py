@@ -293,7 +293,7 @@ class Tally:
         return bool(moved)
 
     def without(self, start: int, end: int) -> "Tally":
-        """Return a tally without the counts between two times, to be changed by itself."""
+        """Return a tally of its own, without the counts between two times."""
         kept = {
             cell: lines
             for cell, lines in self.counts.items()

@@ -1,5 +1,5 @@
-"""What policies with SciPy or torch did on the first incidents of each task of `test`, as `make
-results` and `scripts/make_results.py smollm2` wrote it; and the incident that is shown first.
+"""What policies that need SciPy or torch did on the first incidents of each task of `test`, as
+`make results` and `scripts/make_results.py smollm2` wrote it; and the incident that is shown first.
 """
 
 import gzip

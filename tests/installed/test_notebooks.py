@@ -50,6 +50,7 @@ def test_04_alone_shows_what_is_published(tmp_path):
     assert "published seeds of ../results/novice" in text
     published = json.loads((NOTEBOOKS.parent / "results/novice/seed-1/summary.json").read_text())
     assert f"{published[0]['trace']:.2f}" in text and list(tmp_path.glob("*.png")) == []
+    assert "crash at auth-service" in text  # of the incident that is watched
 
 
 def test_08_goes_the_whole_way_on_a_cpu(tmp_path):

@@ -242,13 +242,14 @@ def watch_command(
 
     from logtriage.recorded import AFTER, BEFORE, CHOSEN
 
-    from .watch import watch
+    from .watch import players_of, watch
 
     if beside and not who:
         raise ValueError(f"--beside {beside} of whom? name both, as in `watch agent --beside base`")
     names = [name for name in (beside, who) if name] or [BEFORE, AFTER]
     index = CHOSEN[-1] if index is None else index
-    watch(names, task, split, index, pause, Console())
+    players = players_of(names, task, split, index)
+    watch(players, task, split, index, pause, Console())
 
 
 @app.command("verify")

@@ -191,8 +191,8 @@ def production_table(frame: pd.DataFrame) -> pd.DataFrame:
 def plot_real(table: pd.DataFrame, published: pd.DataFrame) -> Picture:
     """Plot the share of cases whose root is named first, with Wilson's interval over cases: one row
     per policy of `real_table` that is not in `NOT_DRAWN`. A small ring is the share whose root is
-    named among the first three. The diamonds below are what others report on all cases of a source
-    (`published.csv` in `results/real`).
+    named among the first three. The diamonds below are what others report of a source (of PetShop,
+    delays alone; `published.csv` in `results/real`).
     """
     table = table[(table["part"] == ALL) & ~table["policy"].isin(NOT_DRAWN)]
     means = (

@@ -366,7 +366,7 @@ def stage_facts() -> dict[str, Any]:
         learned = [policy_of(stage, way) for stage in after]
         return two_way_mean(_gains(frame, policy_of(before, way), learned))
 
-    learned = [policy_of(seed) for seed in SEEDS]
+    learned, held = [policy_of(seed) for seed in SEEDS], with_truth(_held(read(FILE)))
     each: dict[str, Any] = {
         f"smollm2.gain.{seed}": gain("expert/base", name) for seed, name in enumerate(SEEDS, 1)
     }
@@ -380,18 +380,17 @@ def stage_facts() -> dict[str, Any]:
         "smollm2.more": gain("expert/base", "expert/more"),
         "smollm2.over_more": gain("expert/more", *SEEDS),
         "smollm2.incidents": f"{frame[frame['policy'].isin(learned)]['index'].nunique()}",
-        "smollm2.roots.lessons": _counted("expert/base", "faults_detected"),
-        "smollm2.roots.averaged": _counted(AVERAGED, "faults_detected"),
-        "smollm2.roots.corrected": _counted(CORRECTED, "faults_detected"),
-        "smollm2.dismissed.alarms": _counted(CORRECTED, "false_alarms_dismissed"),
-        "smollm2.dismissed.faults": _counted(CORRECTED, "faults_dismissed"),
+        "smollm2.roots.lessons": _counted(held, "expert/base", "faults_detected"),
+        "smollm2.roots.averaged": _counted(held, AVERAGED, "faults_detected"),
+        "smollm2.roots.corrected": _counted(held, CORRECTED, "faults_detected"),
+        "smollm2.dismissed.alarms": _counted(held, CORRECTED, "false_alarms_dismissed"),
+        "smollm2.dismissed.faults": _counted(held, CORRECTED, "faults_dismissed"),
     }
 
 
-def _counted(stage: str, stratum: str) -> str:
+def _counted(held: pd.DataFrame, stage: str, stratum: str) -> str:
     """In how many of its incidents, on all splits, a stage did what a stratum says."""
-    frame = with_truth(_held(read(FILE)))
-    values = values_in(frame[frame["policy"] == STAGES[stage]], stratum)
+    values = values_in(held[held["policy"] == STAGES[stage]], stratum)
     return f"{np.nansum(values):.0f} of {np.isfinite(values).sum()}"
 
 

@@ -71,9 +71,9 @@ def _missing(seen: set[tuple[str, Key]]) -> list[tuple[str, Key]]:
     first, end, most = indices[0], indices[-1] + 1, attempts[-1] + 1
     if len({*policies}) * len(tasks) * (end - first) * most > MOST_PLANNED:
         return []  # too many: an index or attempt may be any number
-    places = {(task, index) for task, index, _ in keys}
-    if not any(places == {*suite_places(name)} for name in SUITES):  # a suite has gaps
-        places = {*product(tasks, range(first, end))}
+    played = {(task, index) for task, index, _ in keys}
+    plans = [{*product(tasks, range(first, end))}, *({*suite_places(name)} for name in SUITES)]
+    places = min((plan for plan in plans if played <= plan), key=len)  # a suite has gaps
     episodes = [(*place, attempt) for place in sorted(places) for attempt in range(most)]
     planned = product(sorted({*policies}), episodes)
     return [where for where in planned if where not in seen]

@@ -25,22 +25,26 @@ STYLES = {"error": "red", "warning": "yellow"}
 
 
 def watch(
-    names: Sequence[str], task: str, split: str, index: int, pause: float, screen: Console
+    players: Sequence[tuple[str, Policy]],
+    task: str,
+    split: str,
+    index: int,
+    pause: float,
+    screen: Console,
 ) -> None:
-    """Show side by side how each policy (a name, or a model's folder; `BEFORE` and `AFTER` as they
-    are recorded) plays one incident, with a pause of `pause` seconds between two steps.
+    """Show side by side how each policy, under its name, plays one incident, with a pause of
+    `pause` seconds between two steps.
     """
-    policies = _policies(names, task, split, index)
-    episodes = [Episode.open(task, split, index) for _ in names]
+    episodes = [Episode.open(task, split, index) for _ in players]
     incident = episodes[0].incident
     screen.rule(f"{task.replace('_', ' ')}, incident {index} of {split}")
     if (task, split, index) == CHOSEN:
         screen.print(f"{WHY} {ALL_SCORES}", style="dim")
     screen.print(call_graph_line(incident.topology), style="dim")
     screen.print(_lines_of(episodes[0].opening))
-    for policy, episode in zip(policies, episodes, strict=True):
+    for (_, policy), episode in zip(players, episodes, strict=True):
         policy.play([episode])
-    rows: list[list[Group | Text]] = [[Text(name, style="bold underline") for name in names]]
+    rows: list[list[Group | Text]] = [[Text(name, style="bold underline") for name, _ in players]]
     for steps in zip_longest(*(episode.history for episode in episodes)):
         rows.append([Text() if step is None else _step(step) for step in steps])
     rows.append([_verdict(episode) for episode in episodes])
@@ -54,8 +58,10 @@ def watch(
     screen.rule(f"it was: {cause_of(incident)}" + (f" at {incident.root}" if incident.root else ""))
 
 
-def _policies(names: Sequence[str], task: str, split: str, index: int) -> list[Policy]:
-    """The policies of these names; `ValueError` if one is recorded, but not on this incident."""
+def players_of(names: Sequence[str], task: str, split: str, index: int) -> list[tuple[str, Policy]]:
+    """The policies of these names (a script, a model's name or folder; `BEFORE` and `AFTER` as they
+    are recorded); `ValueError` if one is recorded, but not on this incident.
+    """
     recorded = {
         name: actions
         for name, actions in recorded_actions(task, split, index).items()
@@ -70,12 +76,13 @@ def _policies(names: Sequence[str], task: str, split: str, index: int) -> list[P
         from transformers.utils.logging import disable_progress_bar
 
         disable_progress_bar()
-    return [
+    policies = [
         ConstantPolicy([*map(Action.from_text, recorded[name])])
         if name in recorded
         else named(name).make(0)
         for name in names
     ]
+    return [*zip(names, policies, strict=True)]
 
 
 def _step(step: Step) -> Group:

@@ -300,7 +300,7 @@ class EndpointPolicy(ConversationPolicy):
         text = self._printable(f"{type(error).__name__}: {error}{cause}")
         about_tools = text.startswith("BadRequestError") and "tool" in str(error).lower()
         if about_tools and self.protocol is not TEXT and not self._parses:
-            text += "; evaluate --tools text does without tools"
+            text += "; in evaluate, --tools text does without tools"
         return text
 
     def _printable(self, written: object) -> str:

@@ -154,7 +154,7 @@ def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -
             steps, left = divmod(episodes, size * each)
             if steps and not left and (most_steps is None or steps <= most_steps):
                 return {"steps": steps, "incidents": each * tasks, "group": size}
-    most = "" if most_steps is None else f" up to {most_steps * MOST_TOGETHER // tasks}"
+    most = "" if most_steps is None else f" up to {most_steps * group}"
     raise ValueError(
         f"{episodes} episodes per task make no steps of as many incidents of each task, in groups "
         f"of 2 to {group} and at most {MOST_TOGETHER} episodes; choose a multiple of {group}{most}"

@@ -102,6 +102,20 @@ def test_a_limit_of_turns_scores_what_was_done(endpoint, tmp_path):
     assert trace.stop_condition == "max_turns" and trace.reward == expected > 0.0
 
 
+def test_its_own_validation_passes(tmp_path):
+    from verifiers.v1.cli.validate import run_validate
+    from verifiers.v1.configs.cli.validate import ValidateConfig
+
+    config = ValidateConfig(
+        taskset={"id": "logtriage", "episodes": 1},
+        runtime={"type": "subprocess"},
+        output_dir=tmp_path,
+        rich=False,
+    )
+    rows = asyncio.run(run_validate(config))
+    assert [row["reason"] for row in rows] == ["valid"] * 3
+
+
 def test_options_name_the_incidents():
     from logtriage.adapters.verifiers import load_environment
 

@@ -36,4 +36,4 @@ def test_an_incident_that_was_opened_is_not_opened_again(tmp_path, monkeypatch):
     opened = [text.split("\n")[0] for text in answers if text.startswith("incident")]
     assert opened == [f"incident single_crash/test/{index}" for index in (5, 6, 7)]
     assert [check.row["closed_by"] for check in verify(path)] == ["resolve", "timeout", "resolve"]
-    assert "ask for more by --episodes" in refusal("mcp", *options, 3)
+    assert "ask for others, or name another file" in refusal("mcp", *options, 3)

@@ -117,7 +117,7 @@ def test_every_policy_plays_to_the_end(name):
         assert all((above, below) in calls for below, above in itertools.pairwise(way))
 
 
-def test_the_way_up_follows_who_suffers_most_and_ends_where_nobody_does():
+def test_the_path_to_users_follows_who_suffers_most_and_ends_where_nobody_does():
     callers = {"db": ["cart", "ads"], "cart": ["web"], "ads": ["web"], "web": []}
     hurts = {"db": 0.0, "cart": 0.5, "ads": 0.7, "web": 0.2}
     assert path_to_users("db", callers.get, hurts.get) == ["db", "ads", "web"]

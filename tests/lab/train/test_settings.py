@@ -90,6 +90,7 @@ def test_episodes_are_dealt_to_the_last_one(episodes, tasks, group, most):
         sizes = deal(episodes, tasks, group, most)
     except ValueError as error:
         assert f"choose a multiple of {group}" in str(error)
+        assert most is None or str(error).endswith(f"up to {most * group}")
         for way_out in range(group, group * (most or 3) + 1, group):
             assert way_out != episodes and deal(way_out, tasks, group, most)
         return
