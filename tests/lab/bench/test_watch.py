@@ -23,7 +23,7 @@ def test_the_language_model_is_watched_as_it_is_recorded():
 
 
 def test_a_script_that_is_recorded_plays_nevertheless():
-    (policy,) = watch._policies(["belief"], *CHOSEN)
+    ((_, policy),) = watch.players_of(["belief"], *CHOSEN)
     assert isinstance(policy, BeliefPolicy)
 
 
