@@ -55,7 +55,7 @@ NO_PAGES = ("LOG.md", "CHANGELOG.md", "GALLERY.md")
 # Every other file whose sentences may hold facts.
 PAGES = sorted(
     str(path.relative_to(ROOT))
-    for pattern in ("*.md", "*/*.md", "triagelab/agent/README.md", "*/*.ipynb")
+    for pattern in ("*.md", "[!.]*/*.md", "triagelab/agent/README.md", "*/*.ipynb")
     for path in ROOT.glob(pattern)
     if path.name not in NO_PAGES
 )
