@@ -100,7 +100,7 @@ class Tally:
 
     def __post_init__(self) -> None:
         self._namer = Namer(self.known)
-        self._numbers: dict[str, int] = {}  # of services by name
+        self._numbers = {name: number for number, name in enumerate(self.services)}
         self._exact: dict[tuple[int, int, bytes], int] = {}  # shapes by service, level and text
         self._templates: dict[tuple[str, ...], int] = {}
 

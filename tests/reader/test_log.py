@@ -8,7 +8,7 @@ from dataclasses import asdict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shop_log import log_of, read_in_parts
+from shop_log import START, log_of, read_in_parts
 
 from logreader import lines, tally
 from logreader.answer import answer_of
@@ -173,6 +173,7 @@ def test_replicas_are_one_but_where_one_has_the_trouble(troubles, names):
 def test_an_answer_leaves_the_log_as_it_was():
     # Replicas are told apart where one has the trouble, and are one service in the rest of the log.
     rows = [(i, "INFO", f"web-{i % 2 + 1}", f"request {i} done") for i in range(600)]
+    rows += [(i, "INFO", "web", "still here") for i in range(0, 600, 7)]
     rows += [(400 + i, "ERROR", "web-1", f"disk full, write {i} failed") for i in range(40)]
     log = log_of(rows)
     findings = findings_of(log.tally)
@@ -180,6 +181,8 @@ def test_an_answer_leaves_the_log_as_it_was():
     first = answer_of(log, findings=findings).text()
     assert [log.tally.services[shape.service] for shape in log.tally.shapes] == named
     assert "web-1" in named and answer_of(log).text() == first
+    rest = log.tally.without(START + 400, START + 440)
+    assert rest.merge_replicas(0, 0) and rest.services == log.tally.services  # none stands twice
 
 
 def test_one_replica_that_others_name_so_keeps_its_mark():
