@@ -142,7 +142,7 @@ NOVICE = ("train", "{}/run", "--preset", "novice")
         (("evaluate", "--policy", "guess"), f"'guess'.*{', '.join(POLICIES)}"),
         (("evaluate", "--policy", "agent"), "agent is a model.* by --model agent"),
         (("evaluate", "--model", "trace"), "trace is a script.* by --policy trace"),
-        (("evaluate", "--task", "casc"), f"'casc'.*{', '.join(TASKS)}, production, real"),
+        (("evaluate", "--task", "casc"), f"'casc'.*{', '.join(TASKS)}, production, real, or all"),
         (("evaluate", "--split", "dev"), f"'dev'.*{', '.join(SPLITS)}"),
         (("evaluate", "--model", "{}/nowhere"), "{}/nowhere"),
         (NOVICE, "`build-base FOLDER`.*--model"),

@@ -58,9 +58,12 @@ def make_plan(
     """Return a plan; `ValueError` if some of its incidents do not exist. By default it has
     `EPISODES` incidents of each task, or all real ones of a source (the split) from `first` on.
     """
-    for task in tasks:
-        if task != "all":
-            find_task(task)
+    try:
+        for task in tasks:
+            if task != "all":
+                find_task(task)
+    except ValueError as error:
+        raise ValueError(f"{error}, or all") from None
     names = [task for task in dict.fromkeys(tasks) if recorded_task(task)]
     if not names:
         check_split(split, topology)
