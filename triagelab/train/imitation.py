@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -63,6 +64,11 @@ EVALUATED, EVERY = 20, 8  # incidents of each task that are played, after so man
 ON_POLICY = "on-policy"  # lessons that are corrections of the model's own episodes
 TEACHERS = {"novice": novice_episode, "expert": expert_episode, ON_POLICY: expert_episode}
 ON_POLICY_FIRST = EXPERT_INDEX + 200_000  # in `train`: its incidents
+ALARMS_FIRST, ALARMS_APART = ON_POLICY_FIRST + 100_000, 100  # the same for its false alarms
+# One episode in so many is a false alarm, besides those that come: when to dismiss is hard to
+# learn, since only the last of some ten decisions shows it.
+ALARM_EVERY = 8
+FALLING = 0.2  # the share of the examples over which its rate falls to 0
 ENOUGH = 0.01  # evaluations differ by less when the base has learned what it will learn
 
 
@@ -106,14 +112,18 @@ class Lessons:
 class Imitator:
     """A model whose adapter learns, with all that it takes to go on from a checkpoint."""
 
-    rate, pool_size = RATE, POOL
+    rate, pool_size, averaged_share = RATE, POOL, AVERAGED
 
-    def __init__(self, model: Any, tokenizer: Any, lessons: Lessons) -> None:
+    def __init__(
+        self, model: Any, tokenizer: Any, lessons: Lessons, planned: int | None = None
+    ) -> None:
+        """`planned`: the number of examples to learn from, if it is known."""
         import torch
 
         from ..language_models.decoder import FOLDED, without_adapter
 
         self.model, self.tokenizer, self.lessons = model, tokenizer, lessons
+        self.planned = planned
         self.inner = without_adapter(model)
         if self.inner.device.type == "cpu":
             self.inner.set_attn_implementation(FOLDED)
@@ -175,20 +185,25 @@ class Imitator:
         began, losses = time.perf_counter(), []
         batches = self.batches()
         self.model.train()
-        for batch in tqdm(batches, f"pool {self.pool}", mininterval=5.0):
+        for at, batch in enumerate(tqdm(batches, f"pool {self.pool}", mininterval=5.0)):
             self.optimizer.zero_grad()
             with torch.autocast(self.inner.device.type, torch.bfloat16, enabled=self.bf16):
                 losses.append(self._backward(batch))
             torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
-            self.optimizer.param_groups[0]["lr"] = self.rate * min(1.0, (self.steps + 1) / 10)
+            rate = self.rate_after(self.examples + self.pool_size * at / len(batches))
+            self.optimizer.param_groups[0]["lr"] = rate
             self.optimizer.step()
             self.steps += 1
-            kept = min(AVERAGED, self.steps / (10 + self.steps))
+            kept = min(self.averaged_share, self.steps / (10 + self.steps))
             for name, weight in self.weights.items():
                 self.average[name].lerp_(weight.detach(), 1 - kept)
         self.pool += 1
         self.seconds += time.perf_counter() - began
         self.log.append({"pool": self.pool, "loss": sum(losses) / len(losses)})
+
+    def rate_after(self, examples: float) -> float:
+        """The learning rate after so many examples: constant, but for the first ten steps."""
+        return self.rate * min(1.0, (self.steps + 1) / 10)
 
     def batches(self) -> list[list[Example]]:
         """The batches of the next pool."""
@@ -275,17 +290,31 @@ class Imitator:
 
 class OnPolicyImitator(Imitator):
     """An imitator that plays greedily with its average weights, and learns what the expert would do
-    in the states that it comes to (see `distillation`).
+    in the states that it comes to (see `distillation`). At the end its rate falls to 0, since what
+    it plays, and with that what it learns next, would else swing until the last step.
     """
 
-    rate, pool_size = 3e-4, 32  # the rate of GRPO
+    # The rate of GRPO. The average is short, as it decides what is played and so corrected next.
+    rate, pool_size, averaged_share = 3e-4, 32, 0.95
+
+    def rate_after(self, examples: float) -> float:
+        """The learning rate after so many examples: over the last ones it falls to 0."""
+        rate = super().rate_after(examples)
+        if self.planned is None:
+            return rate
+        planned = self.pool_size * math.ceil(self.planned / self.pool_size)
+        return rate * min(1.0, (planned - examples) / (FALLING * planned))
 
     def batches(self) -> list[list[Example]]:
         """The next pool: its own episodes, each up to its last target."""
         name, sessions = f"{ON_POLICY}/{self.lessons.seed}/{self.pool}", []
         for at in range(self.examples, self.examples + self.pool_size):
-            task = draw_task(Random(f"{name}/{at}"), EPISODE_SHARES)
-            sessions.append(NoisySession(open_varied(task, "train", ON_POLICY_FIRST + at)))
+            if at % ALARM_EVERY:
+                task = draw_task(Random(f"{name}/{at}"), EPISODE_SHARES)
+                episode = open_varied(task, "train", ON_POLICY_FIRST + at)
+            else:
+                episode = false_alarm(ALARMS_FIRST + ALARMS_APART * at)
+            sessions.append(NoisySession(episode))
         with self.averaged(), Parallel(n_jobs=-1) as parallel:
             played = corrected(self.player(), sessions, parallel, FIXED_WEIGHT)
         examples = []
@@ -294,6 +323,12 @@ class OnPolicyImitator(Imitator):
                 end = targets[-1][0] + 1
                 examples.append(Example(ids[:end], own[:end], targets))
         return _batched(examples, Random(name))
+
+
+def false_alarm(first: int) -> Episode:
+    """The first false alarm of `train` from this index on."""
+    episodes = (open_varied("silent_degradation", "train", first + at) for at in count())
+    return next(episode for episode in episodes if episode.incident.root is None)
 
 
 def _batched(examples: list[Example], random: Random) -> list[list[Example]]:
@@ -336,7 +371,7 @@ def build_imitated(
         taught = base_record(Path(model)) if loading.is_adapter(model) else None
         known = taught["examples"] if taught else 0
         kind = OnPolicyImitator if lessons == ON_POLICY else Imitator
-        imitator = kind(adapted, tokenizer, Lessons(tokenizer, lessons, seed, known))
+        imitator = kind(adapted, tokenizer, Lessons(tokenizer, lessons, seed, known), examples)
         if (folder / "state.pt").exists():
             imitator.load(folder / "state.pt")
         elif record["examples"]:

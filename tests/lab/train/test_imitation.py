@@ -106,12 +106,25 @@ def test_on_policy_it_is_corrected_in_its_own_episodes(imitator, tmp_path):
 
 
 def sessions_of(count):
-    """Those of the first pool on policy."""
-    sessions = []
-    for at in range(count):
+    """Those of the first pool on policy, of which the first is a false alarm."""
+    alarm = imitation.false_alarm(imitation.ALARMS_FIRST)
+    assert alarm.incident.root is None
+    sessions = [NoisySession(alarm)]
+    for at in range(1, count):
         task = draw_task(Random(f"on-policy/0/0/{at}"), EPISODE_SHARES)
         sessions.append(NoisySession(open_varied(task, "train", imitation.ON_POLICY_FIRST + at)))
     return sessions
+
+
+def test_the_rate_of_corrections_falls_to_0(imitator):
+    lessons, model, tokenizer = imitator.lessons, imitator.model, imitator.tokenizer
+    own_play = OnPolicyImitator(model, tokenizer, lessons, planned=19)  # 20, in pools of 2
+    own_play.steps = 100
+    rates = [own_play.rate_after(examples) / own_play.rate for examples in (0, 16, 17, 18, 19, 20)]
+    assert rates == pytest.approx([1, 1, 0.75, 0.5, 0.25, 0])
+    own_play.planned = None
+    assert own_play.rate_after(20) == own_play.rate
+    assert imitator.rate_after(10**6) == pytest.approx(imitator.rate / 10)  # its first step
 
 
 def test_ends_when_evaluations_are_nearly_equal(tmp_path, monkeypatch):
