@@ -31,12 +31,11 @@ from triagelab.bench.recorded_results import (
 )
 from triagelab.bench.results_pages import write_pages
 from triagelab.bench.runs import settings_of
-from triagelab.bench.smollm2_results import (
+from triagelab.bench.smollm2_results import plot_splits, plot_stages
+from triagelab.bench.smollm2_stages import (
     FOLDER,
     average_seeds,
     play_stages,
-    plot_splits,
-    plot_stages,
     publish_adapters,
     record_stages,
 )

@@ -160,7 +160,7 @@ def collect(runs: Path, fewer: bool = False) -> None:
 
 def recorded_players() -> dict[str, Player]:
     """Who plays for the page, by the name on it: all that need more than the small module, but for
-    SmolLM2, whose published episodes `smollm2_results.record_stages` takes.
+    SmolLM2, whose published episodes `smollm2_stages.record_stages` takes.
     """
     agents = {"embedded agent after GRPO": "agent", "embedded agent before GRPO": "base"}
     models = {name: in_memory(source, constrained=True) for name, source in agents.items()}

@@ -10,9 +10,10 @@ from safetensors.torch import load_file, save_file
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, final_score
 from logtriage.recorded import recorded_actions
-from triagelab.bench import smollm2_results
+from triagelab.bench import smollm2_stages
 from triagelab.bench.rollouts import Result
-from triagelab.bench.smollm2_results import (
+from triagelab.bench.smollm2_results import stage_facts
+from triagelab.bench.smollm2_stages import (
     ADAPTER,
     AVERAGED,
     FOLDER,
@@ -25,7 +26,6 @@ from triagelab.bench.smollm2_results import (
     describe_calls,
     policy_of,
     publish_adapters,
-    stage_facts,
 )
 from triagelab.bench.verify import MATCH, verify
 from triagelab.language_models.loading import weights_digest
@@ -64,7 +64,7 @@ def test_what_is_recorded_for_the_page_has_the_published_scores(name):
 
 
 def test_stages_are_published_in_16_bit(tmp_path, monkeypatch):
-    monkeypatch.setattr(smollm2_results, "FOLDER", tmp_path / "results")
+    monkeypatch.setattr(smollm2_stages, "FOLDER", tmp_path / "results")
     name = "adapter_model.safetensors"
     for stage in (*PUBLISHED, "expert/more"):
         run = tmp_path / "runs" / stage

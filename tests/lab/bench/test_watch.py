@@ -7,7 +7,7 @@ from logtriage.policies.scripted import LoudestPolicy
 from logtriage.recorded import AFTER, BEFORE, CHOSEN, GAINED, LOST, WHY
 from triagelab.bench import watch
 from triagelab.bench.published import read
-from triagelab.bench.smollm2_results import FILE, WATCHED, policy_of
+from triagelab.bench.smollm2_stages import FILE, WATCHED, policy_of
 from triagelab.reference.belief import BeliefPolicy
 
 
