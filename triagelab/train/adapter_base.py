@@ -35,7 +35,8 @@ def build_imitated(
 
     Args:
         model: see `resolve_model`; or the folder of a base, which is taught further in another.
-        lessons: `novice` or `expert`, who plays the episodes, or `on-policy`, the model itself.
+        lessons: `novice` or `expert`, who plays the episodes; `on-policy`, the model itself; or
+            `reading`, without episodes.
         seed: of the adapter's first weights and of the order of examples.
         examples: how many to learn from, rounded up to whole pools, by an earlier call too; None
             goes on until two evaluations differ by less than `ENOUGH`.

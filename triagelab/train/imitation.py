@@ -33,7 +33,9 @@ from .distillation import corrected
 from .settings import PRESETS
 from .sft_tasks import (
     EPISODE_SHARES,
+    EVERYTHING,
     EXPERT_INDEX,
+    WORDS,
     NoisySession,
     draw_task,
     expert_episode,
@@ -56,14 +58,17 @@ LONGEST_READING, LONGEST_OPENING = 650, 1250  # tokens
 FIXED_WEIGHT = 0.1
 TURN_TOKENS = PRESETS["smollm2"]["turn_tokens"]
 AVERAGED = 0.99  # share of the moving average that a step keeps
+READING = "reading"  # lessons without episodes
 ON_POLICY = "on-policy"  # lessons that are corrections of the model's own episodes
-TEACHERS = {"novice": novice_episode, "expert": expert_episode, ON_POLICY: expert_episode}
+TEACHERS = {"novice": novice_episode} | dict.fromkeys(
+    ("expert", READING, ON_POLICY), expert_episode
+)
 ON_POLICY_FIRST = EXPERT_INDEX + 200_000  # in `train`: its incidents
 ALARMS_FIRST, ALARMS_APART = ON_POLICY_FIRST + 100_000, 100  # the same for its false alarms
 # One episode in so many is a false alarm, besides those that come: when to dismiss is hard to
 # learn, since only the last of some ten decisions shows it.
 ALARM_EVERY = 8
-FALLING = 0.2  # the share of the examples over which its rate falls to 0
+FALLING = 0.5  # the share of the examples over which its rate falls to 0
 
 
 class Lessons:
@@ -76,28 +81,34 @@ class Lessons:
         self.tokenizer, self.seed, self.schemas = tokenizer, seed, tool_schemas()
         self.known = known
         self.episode = TEACHERS[teacher]
+        self.always_reading = teacher == READING
+        self.mix = WORDS if teacher in (READING, ON_POLICY) else EVERYTHING
         # What all conversations with tools begin with: it is read once for a batch.
         self.shared = shared_prefix([self._episode(index).ids for index in (0, 1)])
 
     def batches(self, pool: int) -> list[list[Example]]:
         """The batches of a pool."""
-        reading = POOL if pool < FIRST_READING else READING_AMONG
-        later = max(0, pool - FIRST_READING)
-        first_reading = self.known + POOL * min(pool, FIRST_READING) + READING_AMONG * later
+        only_reading = self.always_reading or pool < FIRST_READING
+        reading = POOL if only_reading else READING_AMONG
+        alone = pool if only_reading else FIRST_READING  # pools before, with reading alone
+        later = pool - alone
         first_episode = (POOL - READING_AMONG) * later
         random = Random(f"imitation/{self.seed}/{pool}")
-        read = [self._reading(first_reading + i) for i in range(reading)]
+        examples = self.read(POOL * alone + READING_AMONG * later, reading)
         played = [self._episode(first_episode + i) for i in range(POOL - reading)]
-        examples = [example for example in read if len(example.ids) <= LONGEST_READING]
         examples += [example for example in played if example.own.index(True) <= LONGEST_OPENING]
         return _batched(examples, random)
+
+    def read(self, first: int, count: int) -> list[Example]:
+        """So many reading tasks, without those that are too long."""
+        indices = range(self.known + first, self.known + first + count)
+        tasks = [sft_task(index, self.mix) for index in indices]
+        examples = [encode(self.tokenizer, task, None, FIXED_WEIGHT) for task in tasks]
+        return [example for example in examples if len(example.ids) <= LONGEST_READING]
 
     def start_of(self, ids: list[int]) -> int:
         """How many tokens of a conversation are those that all with tools begin with."""
         return len(self.shared) if ids[: len(self.shared)] == self.shared else 0
-
-    def _reading(self, index: int) -> Example:
-        return encode(self.tokenizer, sft_task(index), None, FIXED_WEIGHT)
 
     def _episode(self, index: int) -> Example:
         return encode(self.tokenizer, self.episode(index), self.schemas, FIXED_WEIGHT)
@@ -300,7 +311,7 @@ class OnPolicyImitator(Imitator):
         return rate * min(1.0, (planned - examples) / (FALLING * planned))
 
     def batches(self) -> list[list[Example]]:
-        """The next pool: its own episodes, each up to its last target."""
+        """The next pool: its own episodes, each up to its last target, and some reading."""
         name, sessions = f"{ON_POLICY}/{self.lessons.seed}/{self.pool}", []
         for at in range(self.examples, self.examples + self.pool_size):
             if at % ALARM_EVERY:
@@ -311,7 +322,7 @@ class OnPolicyImitator(Imitator):
             sessions.append(NoisySession(episode))
         with self.averaged(), Parallel(n_jobs=-1) as parallel:
             played = corrected(self.player(), sessions, parallel, FIXED_WEIGHT)
-        examples = []
+        examples = self.lessons.read(READING_AMONG * self.pool, READING_AMONG)
         for ids, own, targets in played:
             if targets:
                 end = targets[-1][0] + 1

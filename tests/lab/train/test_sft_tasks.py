@@ -87,7 +87,7 @@ def test_base_data_is_from_its_own_slice_of_train(monkeypatch):
     assert list(slices) == sorted(slices) and slices[-1] < TUNING_INDEX
     # The slice by which recipes are compared is 3,600,000 and on, and the expert's comes after it.
     assert TUNING_INDEX < sft_tasks.EXPERT_INDEX
-    assert max(number for _, number in sft_tasks.KINDS.values()) <= 10  # incidents of a task
+    assert max(sft_tasks.QUESTIONS.values()) <= 10  # incidents of a task
 
 
 def test_the_examples_stay_what_they_are_and_name_services_by_their_paths():
