@@ -15,7 +15,7 @@ from triagelab.language_models.path_names import incident_names
 from triagelab.train import adapter_base, imitation
 from triagelab.train.adapter_base import build_imitated
 from triagelab.train.grpo import load_to_train, train
-from triagelab.train.imitation import ON_POLICY, Imitator, Lessons, OnPolicyImitator
+from triagelab.train.imitation import ON_POLICY, READING, Imitator, Lessons, OnPolicyImitator
 from triagelab.train.settings import TrainingConfig, make_config
 from triagelab.train.sft_tasks import (
     EPISODE_SHARES,
@@ -116,6 +116,14 @@ def sessions_of(count):
         task = draw_task(Random(f"on-policy/0/0/{at}"), EPISODE_SHARES)
         sessions.append(NoisySession(open_varied(task, "train", imitation.ON_POLICY_FIRST + at)))
     return sessions
+
+
+def test_lessons_in_reading_never_have_episodes(imitator):
+    lessons = Lessons(imitator.tokenizer, READING, 0)
+    pools = [[example for batch in lessons.batches(at) for example in batch] for at in (0, 1, 2)]
+    assert [len(pool) for pool in pools] == [imitation.POOL] * 3
+    assert not any(lessons.start_of(example.ids) for pool in pools for example in pool)
+    assert not [example for example in pools[2] if example in pools[1]]
 
 
 def test_the_rate_of_corrections_falls_to_0(imitator):

@@ -113,6 +113,15 @@ def test_the_examples_stay_what_they_are_and_name_services_by_their_paths():
         sft_tasks.open_varied("single_crash", "test", 0)  # on which nothing is measured
 
 
+def test_tasks_about_words_ask_more_often_what_a_fault_is():
+    def share_of_calls(mix):
+        tasks = [sft_tasks.sft_task(index, mix) for index in range(40)]
+        answers = [turn for task in tasks for turn in task if turn["role"] == "assistant"]
+        return sum("tool_calls" in answer for answer in answers) / len(answers)
+
+    assert share_of_calls(sft_tasks.WORDS) > 1.3 * share_of_calls(sft_tasks.EVERYTHING)
+
+
 def test_augmentation_has_one_word_for_another_and_keeps_all_else():
     changed = []
     for index in range(60):
