@@ -35,8 +35,7 @@ def build_imitated(
 
     Args:
         model: see `resolve_model`; or the folder of a base, which is taught further in another.
-        lessons: `novice` or `expert`, who plays the episodes; `on-policy`, the model itself; or
-            `reading`, without episodes.
+        lessons: `novice` or `expert`, who plays the episodes, or `on-policy`, the model itself.
         seed: of the adapter's first weights and of the order of examples.
         examples: how many to learn from, rounded up to whole pools, by an earlier call too; None
             goes on until two evaluations differ by less than `ENOUGH`.
@@ -56,7 +55,7 @@ def build_imitated(
         taught = base_record(Path(model)) if loading.is_adapter(model) else None
         known = taught["examples"] if taught else 0
         kind = OnPolicyImitator if lessons == ON_POLICY else Imitator
-        imitator = kind(adapted, tokenizer, Lessons(tokenizer, lessons, seed, known), examples)
+        imitator = kind(adapted, tokenizer, Lessons(tokenizer, lessons, seed, known))
         if (folder / "state.pt").exists():
             imitator.load(folder / "state.pt")
         elif record["examples"]:

@@ -9,11 +9,9 @@ Whoever has seen only an expert's games does not know what to do where no expert
 after a useless question. So a base can then be corrected in its own play (`OnPolicyImitator`).
 """
 
-import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,9 +31,7 @@ from .distillation import corrected
 from .settings import PRESETS
 from .sft_tasks import (
     EPISODE_SHARES,
-    EVERYTHING,
     EXPERT_INDEX,
-    WORDS,
     NoisySession,
     draw_task,
     expert_episode,
@@ -58,17 +54,9 @@ LONGEST_READING, LONGEST_OPENING = 650, 1250  # tokens
 FIXED_WEIGHT = 0.1
 TURN_TOKENS = PRESETS["smollm2"]["turn_tokens"]
 AVERAGED = 0.99  # share of the moving average that a step keeps
-READING = "reading"  # lessons without episodes
 ON_POLICY = "on-policy"  # lessons that are corrections of the model's own episodes
-TEACHERS = {"novice": novice_episode} | dict.fromkeys(
-    ("expert", READING, ON_POLICY), expert_episode
-)
+TEACHERS = {"novice": novice_episode, "expert": expert_episode, ON_POLICY: expert_episode}
 ON_POLICY_FIRST = EXPERT_INDEX + 200_000  # in `train`: its incidents
-ALARMS_FIRST, ALARMS_APART = ON_POLICY_FIRST + 100_000, 100  # the same for its false alarms
-# One episode in so many is a false alarm, besides those that come: when to dismiss is hard to
-# learn, since only the last of some ten decisions shows it.
-ALARM_EVERY = 8
-FALLING = 0.5  # the share of the examples over which its rate falls to 0
 
 
 class Lessons:
@@ -81,34 +69,28 @@ class Lessons:
         self.tokenizer, self.seed, self.schemas = tokenizer, seed, tool_schemas()
         self.known = known
         self.episode = TEACHERS[teacher]
-        self.always_reading = teacher == READING
-        self.mix = WORDS if teacher in (READING, ON_POLICY) else EVERYTHING
         # What all conversations with tools begin with: it is read once for a batch.
         self.shared = shared_prefix([self._episode(index).ids for index in (0, 1)])
 
     def batches(self, pool: int) -> list[list[Example]]:
         """The batches of a pool."""
-        only_reading = self.always_reading or pool < FIRST_READING
-        reading = POOL if only_reading else READING_AMONG
-        alone = pool if only_reading else FIRST_READING  # pools before, with reading alone
-        later = pool - alone
+        reading = POOL if pool < FIRST_READING else READING_AMONG
+        later = max(0, pool - FIRST_READING)
+        first_reading = self.known + POOL * min(pool, FIRST_READING) + READING_AMONG * later
         first_episode = (POOL - READING_AMONG) * later
         random = Random(f"imitation/{self.seed}/{pool}")
-        examples = self.read(POOL * alone + READING_AMONG * later, reading)
+        read = [self._reading(first_reading + i) for i in range(reading)]
         played = [self._episode(first_episode + i) for i in range(POOL - reading)]
+        examples = [example for example in read if len(example.ids) <= LONGEST_READING]
         examples += [example for example in played if example.own.index(True) <= LONGEST_OPENING]
         return _batched(examples, random)
-
-    def read(self, first: int, count: int) -> list[Example]:
-        """So many reading tasks, without those that are too long."""
-        indices = range(self.known + first, self.known + first + count)
-        tasks = [sft_task(index, self.mix) for index in indices]
-        examples = [encode(self.tokenizer, task, None, FIXED_WEIGHT) for task in tasks]
-        return [example for example in examples if len(example.ids) <= LONGEST_READING]
 
     def start_of(self, ids: list[int]) -> int:
         """How many tokens of a conversation are those that all with tools begin with."""
         return len(self.shared) if ids[: len(self.shared)] == self.shared else 0
+
+    def _reading(self, index: int) -> Example:
+        return encode(self.tokenizer, sft_task(index), None, FIXED_WEIGHT)
 
     def _episode(self, index: int) -> Example:
         return encode(self.tokenizer, self.episode(index), self.schemas, FIXED_WEIGHT)
@@ -117,18 +99,14 @@ class Lessons:
 class Imitator:
     """A model whose adapter learns, with all that it takes to go on from a checkpoint."""
 
-    rate, pool_size, averaged_share = RATE, POOL, AVERAGED
+    rate, pool_size = RATE, POOL
 
-    def __init__(
-        self, model: Any, tokenizer: Any, lessons: Lessons, planned: int | None = None
-    ) -> None:
-        """`planned`: the number of examples to learn from, if it is known."""
+    def __init__(self, model: Any, tokenizer: Any, lessons: Lessons) -> None:
         import torch
 
         from ..language_models.decoder import FOLDED, without_adapter
 
         self.model, self.tokenizer, self.lessons = model, tokenizer, lessons
-        self.planned = planned
         self.inner = without_adapter(model)
         if self.inner.device.type == "cpu":
             self.inner.set_attn_implementation(FOLDED)
@@ -190,25 +168,20 @@ class Imitator:
         began, losses = time.perf_counter(), []
         batches = self.batches()
         self.model.train()
-        for at, batch in enumerate(tqdm(batches, f"pool {self.pool}", mininterval=5.0)):
+        for batch in tqdm(batches, f"pool {self.pool}", mininterval=5.0):
             self.optimizer.zero_grad()
             with torch.autocast(self.inner.device.type, torch.bfloat16, enabled=self.bf16):
                 losses.append(self._backward(batch))
             torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
-            rate = self.rate_after(self.examples + self.pool_size * at / len(batches))
-            self.optimizer.param_groups[0]["lr"] = rate
+            self.optimizer.param_groups[0]["lr"] = self.rate * min(1.0, (self.steps + 1) / 10)
             self.optimizer.step()
             self.steps += 1
-            kept = min(self.averaged_share, self.steps / (10 + self.steps))
+            kept = min(AVERAGED, self.steps / (10 + self.steps))
             for name, weight in self.weights.items():
                 self.average[name].lerp_(weight.detach(), 1 - kept)
         self.pool += 1
         self.seconds += time.perf_counter() - began
         self.log.append({"pool": self.pool, "loss": sum(losses) / len(losses)})
-
-    def rate_after(self, examples: float) -> float:
-        """The learning rate after so many examples: constant, but for the first ten steps."""
-        return self.rate * min(1.0, (self.steps + 1) / 10)
 
     def batches(self) -> list[list[Example]]:
         """The batches of the next pool."""
@@ -295,45 +268,25 @@ class Imitator:
 
 class OnPolicyImitator(Imitator):
     """An imitator that plays greedily with its average weights, and learns what the expert would do
-    in the states that it comes to (see `distillation`). At the end its rate falls to 0, since what
-    it plays, and with that what it learns next, would else swing until the last step.
+    in the states that it comes to (see `distillation`).
     """
 
-    # The rate of GRPO. The average is short, as it decides what is played and so corrected next.
-    rate, pool_size, averaged_share = 3e-4, 32, 0.95
-
-    def rate_after(self, examples: float) -> float:
-        """The learning rate after so many examples: over the last ones it falls to 0."""
-        rate = super().rate_after(examples)
-        if self.planned is None:
-            return rate
-        planned = self.pool_size * math.ceil(self.planned / self.pool_size)
-        return rate * min(1.0, (planned - examples) / (FALLING * planned))
+    rate, pool_size = 3e-4, 32  # the rate of GRPO
 
     def batches(self) -> list[list[Example]]:
-        """The next pool: its own episodes, each up to its last target, and some reading."""
+        """The next pool: its own episodes, each up to its last target."""
         name, sessions = f"{ON_POLICY}/{self.lessons.seed}/{self.pool}", []
         for at in range(self.examples, self.examples + self.pool_size):
-            if at % ALARM_EVERY:
-                task = draw_task(Random(f"{name}/{at}"), EPISODE_SHARES)
-                episode = open_varied(task, "train", ON_POLICY_FIRST + at)
-            else:
-                episode = false_alarm(ALARMS_FIRST + ALARMS_APART * at)
-            sessions.append(NoisySession(episode))
+            task = draw_task(Random(f"{name}/{at}"), EPISODE_SHARES)
+            sessions.append(NoisySession(open_varied(task, "train", ON_POLICY_FIRST + at)))
         with self.averaged(), Parallel(n_jobs=-1) as parallel:
             played = corrected(self.player(), sessions, parallel, FIXED_WEIGHT)
-        examples = self.lessons.read(READING_AMONG * self.pool, READING_AMONG)
+        examples = []
         for ids, own, targets in played:
             if targets:
                 end = targets[-1][0] + 1
                 examples.append(Example(ids[:end], own[:end], targets))
         return _batched(examples, Random(name))
-
-
-def false_alarm(first: int) -> Episode:
-    """The first false alarm of `train` from this index on."""
-    episodes = (open_varied("silent_degradation", "train", first + at) for at in count())
-    return next(episode for episode in episodes if episode.incident.root is None)
 
 
 def _batched(examples: list[Example], random: Random) -> list[list[Example]]:

@@ -13,7 +13,7 @@ from collections.abc import Container
 from functools import cache, cached_property
 from itertools import chain
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from logtriage.play.actions import Action
 from logtriage.play.conversation import Message, opening_messages, tool_call
@@ -40,50 +40,28 @@ READING_SHARES = {"single_crash": 0.45, "cascading_failure": 0.3, "silent_degrad
 EPISODE_SHARES = {"single_crash": 0.25, "cascading_failure": 0.25, "silent_degradation": 0.5}
 
 READING_PROMPT = "Read what the cluster prints and say what it means."
-# Kind of reading task to its number of questions.
-QUESTIONS = {"lines": 8, "blocks": 4, "edges": 8, "opening": 1, "graph": 6, "slow": 5, "rounds": 0}
+# Kind of reading task to its share and its number of questions.
+KINDS = {
+    "lines": (0.42, 8),
+    "blocks": (0.21, 4),
+    "edges": (0.06, 8),
+    "opening": (0.04, 1),
+    "graph": (0.1, 6),
+    "slow": (0.1, 5),
+    "rounds": (0.07, 0),
+}
+# Kinds of line (see `wording.Reading`) to a share of the questions about lines, which look for a
+# line of one of these kinds. Lines drawn at random would nearly all say nothing.
+SOUGHT_SHARES = {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2}
 
 PLAIN_SHARE = 0.4  # of examples; the others vary in one of these ways, equally often
 VARIATIONS = ((True, False), (False, True), (True, True))  # (random call graph, varied wording)
+REWORDED = 0.6  # of questions about lines: there are many words, and these tasks are cheap
 # Noise on log lines in varied wording, in imitated episodes: the share of lines that stay clear;
 # in the others, of unknown and of missing words; of lines of chatter without any known word.
 CLEAR_LINES, UNKNOWN_WORDS, MISSING_WORDS, UNKNOWN_LINES = 0.5, 0.2, 0.2, 0.3
 MOST_UNKNOWN = 0.8  # share of words that are replaced by made-up ones, at most
 CHATTER, PUNCTUATION = ("normal", "benign"), ",.:;()'\""
-
-
-class Mix(NamedTuple):
-    """What reading tasks are about."""
-
-    kinds: dict[str, float]  # the share of each kind of `QUESTIONS`
-    # Kinds of line (see `wording.Reading`) to a share of the questions about lines, which look for
-    # a line of one of these kinds. Lines drawn at random would nearly all say nothing.
-    sought: dict[tuple[str, ...], float]
-    reworded: float  # share of varied wording in `lines`: there are many words
-    first: int = 0  # the index of its first task
-
-
-EVERYTHING = Mix(
-    {
-        "lines": 0.42,
-        "blocks": 0.21,
-        "edges": 0.06,
-        "opening": 0.04,
-        "graph": 0.1,
-        "slow": 0.1,
-        "rounds": 0.07,
-    },
-    {(): 0.46, ("proof", "hint"): 0.34, ("callee",): 0.2},
-    reworded=0.6,
-)
-# Above all what a line says of the fault, for who reads the rest well.
-WORDS = Mix(
-    {"lines": 0.6, "blocks": 0.25}
-    | dict.fromkeys(("edges", "opening", "graph", "slow", "rounds"), 0.03),
-    {(): 0.25, ("proof", "hint"): 0.6, ("callee",): 0.15},
-    reworded=0.8,
-    first=20_000,
-)
 
 
 def open_varied(task: str | Task, split: str, index: int) -> Episode:
@@ -100,13 +78,12 @@ def open_varied(task: str | Task, split: str, index: int) -> Episode:
     return Episode(sample_incident(task, split, index, graph, new_words))
 
 
-def sft_task(index: int, mix: Mix = EVERYTHING) -> list[Message]:
+def sft_task(index: int) -> list[Message]:
     """A task in reading: short questions about text of `train`, which that text and the runbook
     answer, or the task to ask every service once.
     """
-    index += mix.first
     random = Random(f"drill/{index}")
-    kind = random.choices(list(mix.kinds), list(mix.kinds.values()))[0]
+    kind = random.choices(list(KINDS), [share for share, _ in KINDS.values()])[0]
     # each has ten incidents to itself, and uses at most one per question
     first = SFT_TASK_INDEX + 10 * index
     if kind == "rounds":
@@ -115,10 +92,10 @@ def sft_task(index: int, mix: Mix = EVERYTHING) -> list[Message]:
         exchange = _questions_of_a_graph(random, index)
     else:
         exchange = []
-        for at in range(first, first + QUESTIONS[kind]):
-            episode = _open(random, at, kind == "lines" and random.random() < mix.reworded)
+        for at in range(first, first + KINDS[kind][1]):
+            episode = _open(random, at, kind == "lines" and random.random() < REWORDED)
             if kind in ("lines", "blocks"):
-                exchange.append(_question_of_logs(kind, episode, random, mix))
+                exchange.append(_question_of_logs(kind, episode, random))
             elif kind == "slow":
                 exchange.append(_question_of_latency(episode, random))
             else:
@@ -175,7 +152,7 @@ def _questions_of_a_graph(random: Random, index: int) -> list[tuple[str, Message
     below = [(f"called by {service.name}", service.downstream) for service in topology.services]
     above = [(f"callers of {name}", topology.callers[name]) for name in topology.names]
     head, questions = f"{call_graph_line(topology)}\n", []
-    for text, names in random.sample(below + above, QUESTIONS["graph"]):
+    for text, names in random.sample(below + above, KINDS["graph"][1]):
         answer = _calls("", *[Action("request_more_logs", (name,)) for name in names])
         questions.append((head + text, answer if names else {"content": "nothing"}))
         head = ""
@@ -213,7 +190,7 @@ def _question_of_latency(episode: Episode, random: Random) -> tuple[str, Message
     return render(observation), {"content": f"slowest {slowest}" if real else "nobody"}
 
 
-def _question_of_logs(kind: str, episode: Episode, random: Random, mix: Mix) -> tuple[str, Message]:
+def _question_of_logs(kind: str, episode: Episode, random: Random) -> tuple[str, Message]:
     """Ask what a line, or a block of lines, says. Services are tried in random order until one
     shows a line of the kinds that are sought; if none does, the last one is taken.
     """
@@ -222,7 +199,7 @@ def _question_of_logs(kind: str, episode: Episode, random: Random, mix: Mix) -> 
     random.shuffle(positions)
     if kind == "blocks":  # each is a step, and the last one would close the incident
         positions = positions[: episode.incident.task.max_steps - 1]
-    sought = random.choices(list(mix.sought), list(mix.sought.values()))[0]
+    sought = random.choices(list(SOUGHT_SHARES), list(SOUGHT_SHARES.values()))[0]
     for position in positions:
         service = topology.names[position]
         if kind == "lines":

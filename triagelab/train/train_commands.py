@@ -22,7 +22,7 @@ BASES = {"novice": "", "expert": " --expert BASE", "smollm2": " --model smollm2"
 
 
 class Lessons(StrEnum):
-    NOVICE, EXPERT, READING, ON_POLICY = "novice", "expert", "reading", "on-policy"
+    NOVICE, EXPERT, ON_POLICY = "novice", "expert", "on-policy"
 
 
 Hours = Annotated[

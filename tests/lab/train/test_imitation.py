@@ -15,7 +15,7 @@ from triagelab.language_models.path_names import incident_names
 from triagelab.train import adapter_base, imitation
 from triagelab.train.adapter_base import build_imitated
 from triagelab.train.grpo import load_to_train, train
-from triagelab.train.imitation import ON_POLICY, READING, Imitator, Lessons, OnPolicyImitator
+from triagelab.train.imitation import ON_POLICY, Imitator, Lessons, OnPolicyImitator
 from triagelab.train.settings import TrainingConfig, make_config
 from triagelab.train.sft_tasks import (
     EPISODE_SHARES,
@@ -87,11 +87,10 @@ def test_a_published_base_is_taught_further(tmp_path):
 def test_on_policy_it_is_corrected_in_its_own_episodes(imitator, tmp_path):
     model, tokenizer = imitator.model, imitator.tokenizer
     own_play = OnPolicyImitator(model, tokenizer, Lessons(tokenizer, ON_POLICY, 0))
-    examples = [example for batch in own_play.batches() for example in batch]
+    (batch,) = own_play.batches()
     played = [talk.prompt + talk.ids for talk in own_play.player().converse(sessions_of(2))]
-    episodes = [each for each in examples if [whole for whole in played if begins(whole, each)]]
-    assert len(examples) == 3 and len(episodes) == 2  # and one of reading
-    for ids, own, targets in episodes:
+    for ids, own, targets in batch:
+        assert any(ids == whole[: len(ids)] for whole in played)
         assert all(own[place] for place, _, _ in targets) and targets[-1][0] == len(ids) - 1
     # Other episodes come next, and a base that is taught further stays another one's base.
     base = build_imitated(tmp_path / "base", "smollm2", "novice", examples=4)
@@ -102,39 +101,13 @@ def test_on_policy_it_is_corrected_in_its_own_episodes(imitator, tmp_path):
     assert any(not torch.equal(before[name], after[name]) for name in before)
 
 
-def begins(ids, example):
-    """Whether these tokens begin with those of an example."""
-    return ids[: len(example.ids)] == example.ids
-
-
 def sessions_of(count):
-    """Those of the first pool on policy, of which the first is a false alarm."""
-    alarm = imitation.false_alarm(imitation.ALARMS_FIRST)
-    assert alarm.incident.root is None
-    sessions = [NoisySession(alarm)]
-    for at in range(1, count):
+    """Those of the first pool on policy."""
+    sessions = []
+    for at in range(count):
         task = draw_task(Random(f"on-policy/0/0/{at}"), EPISODE_SHARES)
         sessions.append(NoisySession(open_varied(task, "train", imitation.ON_POLICY_FIRST + at)))
     return sessions
-
-
-def test_lessons_in_reading_never_have_episodes(imitator):
-    lessons = Lessons(imitator.tokenizer, READING, 0)
-    pools = [[example for batch in lessons.batches(at) for example in batch] for at in (0, 1, 2)]
-    assert [len(pool) for pool in pools] == [imitation.POOL] * 3
-    assert not any(lessons.start_of(example.ids) for pool in pools for example in pool)
-    assert not [example for example in pools[2] if example in pools[1]]
-
-
-def test_the_rate_of_corrections_falls_to_0(imitator):
-    lessons, model, tokenizer = imitator.lessons, imitator.model, imitator.tokenizer
-    own_play = OnPolicyImitator(model, tokenizer, lessons, planned=19)  # 20, in pools of 2
-    own_play.steps = 100
-    rates = [own_play.rate_after(examples) / own_play.rate for examples in (0, 10, 15, 18, 20)]
-    assert rates == pytest.approx([1, 1, 0.5, 0.2, 0])
-    own_play.planned = None
-    assert own_play.rate_after(20) == own_play.rate
-    assert imitator.rate_after(10**6) == pytest.approx(imitator.rate / 10)  # its first step
 
 
 def test_ends_when_evaluations_are_nearly_equal(tmp_path, monkeypatch):
