@@ -14,8 +14,8 @@ from ..bench.run_evaluation import evaluate_checkpoints, evaluate_run, evaluate_
 from ..bench.runs import read_jsonl
 from ..language_models.loading import resolve_model
 from ..language_models.smollm2 import SMOLLM2
-from .adapter_base import build_imitated
 from .base_model import build_base, build_expert
+from .imitation import build_imitated
 
 
 def base_for(preset: str, track: Path, base: str = "auto", **options: Any) -> str:

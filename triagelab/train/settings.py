@@ -195,8 +195,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "novice": {**_CPU, "steps": 80, "save_every": 20},
     # Its base has already been taught, so it takes half as many steps.
     "expert": {**_CPU, "learning_rate": 3e-4, "steps": 60, "warmup": 10},
-    # Its base is an adapter (see `adapter_base`), which is trained further. In its tokens episodes
-    # are several times as long as in the embedded model's.
+    # Its base is an adapter (see `imitation`), which is trained further. In its tokens episodes are
+    # several times as long as in the embedded model's.
     "smollm2": {
         "lora_rank": 16,
         "lora_alpha": 32,

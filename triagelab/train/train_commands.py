@@ -82,8 +82,8 @@ def build_base_command(
     The embedded base takes 17 minutes on two cores, an expert made from one 1.8 hours, an adapter
     of another model hours; repeat the command to continue.
     """
-    from .adapter_base import build_imitated
     from .base_model import build_base, build_expert
+    from .imitation import build_imitated
 
     if expert and model:
         raise ValueError("--expert teaches an embedded base; with --model, choose --lessons expert")

@@ -12,10 +12,9 @@ from safetensors.torch import load_file
 from triagelab.language_models import loading
 from triagelab.language_models.loading import load_agent
 from triagelab.language_models.path_names import incident_names
-from triagelab.train import adapter_base, imitation
-from triagelab.train.adapter_base import build_imitated
+from triagelab.train import imitation
 from triagelab.train.grpo import load_to_train, train
-from triagelab.train.imitation import ON_POLICY, Imitator, Lessons, OnPolicyImitator
+from triagelab.train.imitation import ON_POLICY, Imitator, Lessons, OnPolicyImitator, build_imitated
 from triagelab.train.settings import TrainingConfig, make_config
 from triagelab.train.sft_tasks import (
     EPISODE_SHARES,
@@ -32,12 +31,17 @@ pytestmark = [needs("gguf"), pytest.mark.usefixtures("tiny_smollm2", "tiny_lesso
 @pytest.fixture(scope="module")
 def tiny_lessons():
     """Pools of a few examples, of which none is too long in the tokens of the tiny model."""
-    sizes = {"POOL": 4, "BATCH": 2, "FIRST_READING": 1, "READING_AMONG": 1}
+    sizes = {
+        "POOL": 4,
+        "BATCH": 2,
+        "FIRST_READING": 1,
+        "READING_AMONG": 1,
+        "EVALUATED": 1,
+        "EVERY": 1,
+    }
     with pytest.MonkeyPatch.context() as patch:
         for name, size in {**sizes, "LONGEST_READING": 10**5, "LONGEST_OPENING": 10**5}.items():
             patch.setattr(imitation, name, size)
-        for name in ("FIRST_READING", "EVALUATED", "EVERY"):
-            patch.setattr(adapter_base, name, 1)
         patch.setattr(Imitator, "pool_size", sizes["POOL"])
         patch.setattr(OnPolicyImitator, "pool_size", 2)
         yield
@@ -120,7 +124,7 @@ def test_ends_when_evaluations_are_nearly_equal(tmp_path, monkeypatch):
     assert not (tmp_path / "base").exists()  # no time for one pool
     build_imitated(tmp_path / "base", "smollm2", "expert")
     assert scores_of(tmp_path / "base") == [0.1, 0.3, 0.2, 0.205]  # a fall is no end
-    monkeypatch.setattr(adapter_base, "load_to_train", None)
+    monkeypatch.setattr(imitation, "load_to_train", None)
     build_imitated(tmp_path / "base", "smollm2", "expert")  # it is finished
     build_imitated(tmp_path / "base", "smollm2", "expert", examples=5)
 
