@@ -1,6 +1,6 @@
 """Fixtures of several modules."""
 
-from functools import partial
+from functools import cache, partial
 
 import huggingface_hub
 import pytest
@@ -8,6 +8,7 @@ from tiny_smollm2 import install
 
 from triagelab.language_models import loading
 from triagelab.language_models.loading import resolve_model
+from triagelab.train import base_model
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -15,6 +16,14 @@ def in_32_bit():
     """Tests compare numbers exactly, so no machine computes them in 16 bit."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "computes_bf16", lambda: False)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_tokenizer():
+    """The tokenizer of every base, which takes longer to make than the rest, is made once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base_model, "build_tokenizer", cache(base_model.build_tokenizer))
         yield
 
 

@@ -5,12 +5,13 @@ from shutil import copyfile, copytree
 
 import pytest
 from filelock import FileLock
+from transformers import PreTrainedTokenizerFast
 
 from logtriage.play.tools import tool_schemas
 from triagelab.bench import runs
 from triagelab.bench.published import RESULTS
 from triagelab.train import base_model
-from triagelab.train.base_model import build_base, build_expert, build_tokenizer
+from triagelab.train.base_model import build_base, build_expert
 from triagelab.train.sft_tasks import novice_episode
 from triagelab.train.supervised import encode
 
@@ -18,8 +19,8 @@ TINY = {"drills": 16, "novices": 16, "layers": 1, "hidden": 32}  # of the fixtur
 
 
 @pytest.fixture(scope="module")
-def tokenizer():
-    return build_tokenizer(150)
+def tokenizer(tiny_base):
+    return PreTrainedTokenizerFast.from_pretrained(tiny_base)
 
 
 def ids_of(tokenizer, text):

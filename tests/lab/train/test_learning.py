@@ -6,13 +6,10 @@ is not constrained: to write calls that exist is what it learns.
 
 import hashlib
 import json
-from functools import partial
 
 import pytest
 from lab_helpers import lines
-from transformers import PreTrainedTokenizerFast
 
-from triagelab.train import base_model
 from triagelab.train.base_model import build_base
 from triagelab.train.grpo import train
 from triagelab.train.settings import make_config
@@ -30,21 +27,12 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def tokenizer(tiny_base):
-    """The tokenizer of every base, which takes longer to make than the rest, is made once."""
-    with pytest.MonkeyPatch.context() as patch:
-        made = partial(PreTrainedTokenizerFast.from_pretrained, tiny_base)
-        patch.setattr(base_model, "build_tokenizer", made)
-        yield
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run of 10 steps of 32 episodes."""
+    """A run of 7 steps of 32 episodes."""
     folder = tmp_path_factory.mktemp("toy")
     base = build_base(folder / "base", **TOY, layers=1)
-    config = make_config("novice", model=str(base), steps=10, **SETTINGS)
+    config = make_config("novice", model=str(base), steps=7, **SETTINGS)
     train(config, folder / "seed-0", progress=False)
     return folder / "seed-0"
 
