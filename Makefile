@@ -19,7 +19,7 @@ SOURCES := $(PACKAGES) tests notebooks scripts examples
 # Images of containers set this. Tests start dozens of processes: what they import is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup light demo serve test test-lab test-others test-core test-notebooks colab test-slow lint types style format benchmark seeds real production speed gpu results smollm2 notebooks owner clean
+.PHONY: help setup light demo serve test test-core test-notebooks colab test-slow lint types style format benchmark seeds real production speed gpu results smollm2 notebooks owner clean
 
 help:  ## this list, with times on two cores
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -65,19 +65,10 @@ serve: $(READY_SERVER)  ## the OpenEnv server on http://127.0.0.1:8000, for this
 version:
 	$(if $(wildcard $(RUN)),$(SAME_PYTHON),@$(PYTHON) -c "import sys; print('Python', sys.version)")
 
-PYTEST := -m pytest -q -m "not slow"
-# Two processes share the tests, and start no others of their own to compute with.
-ALONE := OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1
+PYTEST := -m pytest -q -n 2 --dist loadfile
 
 test: version setup lint  ## all tests but the slow ones and the notebooks (7 min)
-	$(MAKE) --no-print-directory --jobs 2 test-lab test-others
-
-# Of models, which torch and TRL come with; to import these takes a tenth of the time.
-test-lab:
-	$(ALONE) $(RUN) $(PYTEST) tests/lab tests/test_command_line.py tests/test_numbers.py
-
-test-others:
-	$(ALONE) $(RUN) $(PYTEST) tests/core tests/reader $(filter-out %_command_line.py %_numbers.py,$(wildcard tests/test_*.py))
+	OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 $(RUN) $(PYTEST) -m "not slow" --ignore tests/installed tests
 
 # An environment for nothing but these tests, without our packages: the tests of the small module install it themselves.
 CORE := build/core
@@ -88,7 +79,7 @@ test-core:  ## the small module and its tests alone, from the last commit, in an
 	$(CORE)/venv/bin/python $(PIP) "pip>=26"
 	$(CORE)/venv/bin/python $(PIP) --constraint constraints.txt \
 	  "$(CURDIR)/$(CORE)/logtriage[inspect,verifiers]" pytest pytest-xdist hypothesis requests playwright fastmcp
-	cd $(CORE) && CI=true PYTHONSAFEPATH=1 venv/bin/python $(PYTEST) -n 2 --dist loadfile tests/core
+	cd $(CORE) && CI=true PYTHONSAFEPATH=1 venv/bin/python $(PYTEST) -m "not slow" tests/core
 
 # All notebooks, as users have them: our packages are installed from wheels, in an environment for each version of Python.
 VERSIONS := 3.11 3.13

@@ -2,6 +2,7 @@
 `make test-slow`.
 """
 
+import gc
 import os
 
 import matplotlib
@@ -11,6 +12,15 @@ from helpers import url  # noqa: F401 (a fixture)
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 matplotlib.use("Agg")
+gc.disable()  # while tests are imported
+
+
+def pytest_collection_finish():
+    """Collect garbage from here on, but never among what was imported, which took a tenth of the
+    time.
+    """
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
