@@ -67,7 +67,7 @@ version:
 
 PYTEST := -m pytest -q -n 2 --dist loadfile
 
-test: version setup lint  ## all tests but the slow ones and the notebooks (7 min)
+test: version setup lint  ## all tests but the slow ones and the notebooks (4 min)
 	OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 $(RUN) $(PYTEST) -m "not slow" --ignore tests/installed tests
 
 # An environment for nothing but these tests, without our packages: the tests of the small module install it themselves.
