@@ -67,6 +67,7 @@ version:
 
 PYTEST := -m pytest -q -n 2 --dist loadfile
 
+# Two processes fill two cores: neither torch nor joblib starts others.
 test: version setup lint  ## all tests but the slow ones and the notebooks (4 min)
 	OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 $(RUN) $(PYTEST) -m "not slow" --ignore tests/installed tests
 

@@ -80,9 +80,9 @@ Made = tuple[Any, Any]  # a model and its tokenizer
 # -- the tokenizer ---------------------------------------------------------------------------------
 
 
-def build_tokenizer(examples: int = TOKENIZER_EXAMPLES) -> Any:
-    """Train BPE on so many reading tasks and novice episodes, within `PIECES`. Fixed text is one
-    token.
+def build_tokenizer() -> Any:
+    """Train BPE on `TOKENIZER_EXAMPLES` reading tasks and as many novice episodes, within `PIECES`.
+    Fixed text is one token.
     """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -97,7 +97,7 @@ def build_tokenizer(examples: int = TOKENIZER_EXAMPLES) -> Any:
     tokenizer.decoder = decoders.ByteLevel()
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     tokenizer.train_from_iterator(
-        _texts(examples),
+        _texts(),
         trainers.BpeTrainer(
             vocab_size=VOCABULARY,
             special_tokens=special,
@@ -114,9 +114,9 @@ def build_tokenizer(examples: int = TOKENIZER_EXAMPLES) -> Any:
     return fast
 
 
-def _texts(examples: int) -> Iterator[str]:
+def _texts() -> Iterator[str]:
     """What the tokenizer is trained on: reading tasks, episodes of the novice, values of calls."""
-    for index in range(examples):
+    for index in range(TOKENIZER_EXAMPLES):
         yield from (*REMEDIES, *TEAMS, *SEVERITIES)
         for messages in (sft_task(index), novice_episode(index)):
             yield from (message["content"] for message in messages[1:])

@@ -29,10 +29,10 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run of 7 steps of 32 episodes."""
+    """A run of 10 steps of 32 episodes."""
     folder = tmp_path_factory.mktemp("toy")
     base = build_base(folder / "base", **TOY, layers=1)
-    config = make_config("novice", model=str(base), steps=7, **SETTINGS)
+    config = make_config("novice", model=str(base), steps=10, **SETTINGS)
     train(config, folder / "seed-0", progress=False)
     return folder / "seed-0"
 
