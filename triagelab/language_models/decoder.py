@@ -26,6 +26,7 @@ CROWDED = 0.75  # finished rows are dropped when the share of open ones is below
 PADDED = 64  # most tokens that are read in vain, or twice, to save a pass
 LOGIT_SCALES = ("logit_scale", "logits_scaling")  # as Cohere and Granite call it
 ROOM = 128  # tokens by which the memory for keys and values grows
+BLOCK = 256  # queries whose attention is computed together, where it is to have a gradient
 
 # Takes a conversation's number and the ids of the turn it has just ended (with its end, unless it
 # was cut off); returns the ids to read before the next turn, or None to end the conversation.
@@ -40,6 +41,8 @@ def folded_attention(
     """
     rows, heads, length, size = query.shape
     shared = key.shape[1]
+    if query.requires_grad and torch.is_autocast_enabled("cpu"):
+        return attention_in_blocks(query, key, value, mask, options["scaling"]), None
     if mask is None or heads == shared:
         return sdpa_attention_forward(module, query, key, value, mask, **options)
     folds = heads // shared
@@ -52,6 +55,31 @@ def folded_attention(
         scale=options.get("scaling"),
     )
     return out.view(rows, heads, length, size).transpose(1, 2).contiguous(), None
+
+
+def attention_in_blocks(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float
+) -> Tensor:
+    """Causal attention of some queries at a time, with no key that comes after all of them. In bf16
+    on a CPU this, with its gradient, takes half the time of torch's own kernel.
+    """
+    rows, heads, length, size = query.shape
+    shared, before = key.shape[1], key.shape[2] - length
+    if mask is None:
+        mask = torch.ones(1, 1, length, length, dtype=torch.bool).tril()
+    attended = []
+    for start in range(0, length, BLOCK):
+        asking = query[:, :, start : start + BLOCK]
+        count = asking.shape[2]
+        seen = before + start + count
+        folded = (asking * scale).reshape(rows, shared, -1, size)
+        scores = folded @ key[:, :, :seen].transpose(2, 3)
+        hidden = ~mask[:, :, None, start : start + count, :seen]
+        scores = scores.view(rows, shared, -1, count, seen)
+        scores += hidden.to(scores.dtype) * torch.finfo(scores.dtype).min
+        weights = scores.softmax(-1).view(rows, shared, -1, seen)
+        attended.append((weights @ value[:, :, :seen]).view(rows, heads, count, size))
+    return torch.cat(attended, 2).transpose(1, 2)
 
 
 _last_folded: tuple[Tensor, Tensor] | None = None  # a mask, and what `_folded` made of it

@@ -171,13 +171,15 @@ class Imitator:
     def learn_pool(self) -> None:
         """Learn from the next pool of examples, and log the mean loss."""
         import torch
+        from peft.helpers import disable_input_dtype_casting
 
         began, losses = time.perf_counter(), []
         batches = self.batches()
         self.model.train()
         for batch in tqdm(batches, f"pool {self.pool}", mininterval=5.0):
             self.optimizer.zero_grad()
-            with torch.autocast(self.inner.device.type, torch.bfloat16, enabled=self.bf16):
+            autocast = torch.autocast(self.inner.device.type, torch.bfloat16, enabled=self.bf16)
+            with autocast, disable_input_dtype_casting(self.model):  # autocast would cast back
                 losses.append(self._backward(batch))
             torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
             self.optimizer.param_groups[0]["lr"] = self.rate * min(1.0, (self.steps + 1) / 10)

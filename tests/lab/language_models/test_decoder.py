@@ -1,6 +1,7 @@
 """Conversations that go on from kept keys and values are those that a model would write anyway."""
 
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,7 +19,8 @@ from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession
-from triagelab.language_models.decoder import Writer
+from triagelab.language_models import decoder
+from triagelab.language_models.decoder import Writer, attention_in_blocks, folded_attention
 from triagelab.language_models.grammar import Turn
 from triagelab.language_models.language_models import LanguageModelPolicy
 from triagelab.language_models.loading import load_language_model, with_tool_calls
@@ -61,6 +63,41 @@ def test_kept_keys_and_values_predict_what_the_whole_conversation_read_anew_does
         chosen = logits[written].gather(1, torch.tensor(ids)[1:][written, None])[:, 0]
         # the likeliest, but for rounding where two are as likely
         assert torch.allclose(chosen, logits[written].max(1).values, atol=1e-3)
+
+
+@pytest.mark.parametrize("before", [0, 5])
+def test_attention_in_blocks_and_its_gradient_are_those_of_torch(before, monkeypatch):
+    monkeypatch.setattr(decoder, "BLOCK", 3)
+    torch.manual_seed(0)
+    layer, length, mask = SimpleNamespace(num_key_value_groups=3, is_causal=True), 7, None
+    query = torch.randn(2, 6, length, 8, requires_grad=True)
+    key, value = torch.randn(2, 2, 2, before + length, 8, requires_grad=True)
+    if before:
+        mask = torch.ones(2, 1, length, before + length, dtype=torch.bool).tril(before)
+        mask[1, ..., :2] = False  # padding
+    out, _ = folded_attention(layer, query, key, value, mask, scaling=0.3)
+    in_blocks = attention_in_blocks(query, key, value, mask, 0.3)
+    assert torch.allclose(in_blocks, out, atol=1e-6)
+    inputs = (query, key, value)
+    gradients = (torch.autograd.grad(each.square().sum(), inputs) for each in (out, in_blocks))
+    for expected, gradient in zip(*gradients, strict=True):
+        assert torch.allclose(gradient, expected, atol=1e-5)
+
+
+def test_attention_is_computed_in_blocks_where_a_gradient_is_to_come_of_bf16(monkeypatch):
+    monkeypatch.setattr(decoder, "attention_in_blocks", lambda *_: "in blocks")
+    layer = SimpleNamespace(num_key_value_groups=3, is_causal=True)
+    query, key = torch.randn(1, 6, 4, 8, requires_grad=True), torch.randn(1, 2, 4, 8)
+
+    def is_in_blocks():
+        return folded_attention(layer, query, key, key, None, scaling=0.3)[0] == "in blocks"
+
+    with torch.autocast("cpu", torch.bfloat16):
+        assert is_in_blocks()
+        query.requires_grad_(False)
+        assert not is_in_blocks()
+    query.requires_grad_(True)
+    assert not is_in_blocks()
 
 
 @pytest.fixture(scope="module", params=["embedded", "qwen"])
