@@ -63,12 +63,9 @@ def pages() -> None:
 
 
 @app.command()
-def publish(
-    runs: Annotated[Path, typer.Option(help="Where the runs are.")] = RUNS,
-    fewer: Annotated[bool, typer.Option(help="Publish fewer seeds than now are.")] = False,
-) -> None:
+def publish(runs: Annotated[Path, typer.Option(help="Where the runs are.")] = RUNS) -> None:
     """Publish finished runs."""
-    collect(runs, fewer)
+    collect(runs)
     pages()
 
 

@@ -152,8 +152,4 @@ def test_the_digest_of_a_script_changes_with_the_code_that_decides_it(tmp_path, 
     assert of_code() == players.code_digest()
     faults = tmp_path / "logtriage" / "world" / "faults.py"
     faults.write_text(faults.read_text().replace("errors=0.6", "errors=0.7", 1))
-    changed = of_code()
-    assert changed != players.code_digest()
-    shutil.rmtree(copies[-1])
-    with pytest.raises(FileNotFoundError, match="nobody can say what its code decides"):
-        of_code()
+    assert of_code() != players.code_digest()

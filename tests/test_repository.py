@@ -145,7 +145,7 @@ def test_without_runs_or_with_unfinished_ones_nothing_is_touched(tmp_path, monke
     assert not (tmp_path / "results").exists()
 
 
-def test_no_published_seed_is_lost_unless_asked(tmp_path, monkeypatch):
+def test_a_published_seed_stays_and_takes_no_other_recipe_beside_it(tmp_path, monkeypatch):
     # After `make demo` there is one seed of five, from the base in the package.
     results, runs = tmp_path / "results", tmp_path / "runs"
     monkeypatch.setattr(published, "RESULTS", results)
@@ -155,14 +155,17 @@ def test_no_published_seed_is_lost_unless_asked(tmp_path, monkeypatch):
     for seed in (1, 2):
         (results / "novice" / f"seed-{seed}").mkdir(parents=True)
     (results / "novice" / "base.json").write_text("published")
+    kept = results / "novice" / "seed-2" / "config.json"
+    kept.write_text('{"settings": {"seed": 2, "steps": 90}}')
     run = finished_run(runs / "novice" / "seed-1")
-    (run / "config.json").write_text('{"settings": {"seed": 1}}')
+    (run / "config.json").write_text('{"settings": {"seed": 1, "steps": 30}}')
     shutil.rmtree(run.parent / "base")
-    with pytest.raises(SystemExit, match=r"lacks seed-2, which are published and would be lost"):
+    with pytest.raises(SystemExit, match=r"seed-2 and .*seed-1 differ in steps"):
         published.collect(runs)
-    assert (results / "novice" / "seed-2").exists()
-    published.collect(runs, fewer=True)
-    assert {path.name for path in (results / "novice").iterdir()} == {"seed-1", "base.json"}
+    assert not (results / "novice" / "seed-1" / "config.json").exists()
+    kept.write_text('{"settings": {"seed": 2, "steps": 30}}')
+    published.collect(runs)
+    assert (results / "novice" / "seed-1" / "config.json").exists() and kept.exists()
     assert (results / "novice" / "base.json").read_text() == "published"
 
 

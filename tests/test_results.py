@@ -5,21 +5,8 @@ import pytest
 
 from triagelab.bench.published import RESULTS
 from triagelab.bench.strata import with_truth
-from triagelab.bench.sweep_tables import read_sweep, score
 
 SETS = sorted({path.parents[1] for path in RESULTS.glob("*/seed-*/evaluation.parquet")})
-SWEEPS = sorted(path.parent for path in RESULTS.glob("*/sweep.json"))
-
-
-@pytest.mark.parametrize("folder", SWEEPS, ids=lambda folder: folder.name)
-def test_summaries_are_of_the_episodes_beside_them(folder):
-    record, frame = read_sweep(folder)
-    row = next(row for row in record["rows"] if row != record["against"])
-    own = frame[frame["row"].isin(["", row, record["against"]])]
-    again = score(own, record["against"]).set_index(["row", "task"]).loc[row]
-    kept = pd.read_parquet(folder / "summary.parquet").set_index(["row", "task"]).loc[row]
-    columns = [name for name in again.columns if name != "verdict"]  # of all rows of the table
-    pd.testing.assert_frame_equal(again[columns], kept[columns])
 
 
 def test_the_results_page_misses_no_folder():

@@ -197,12 +197,6 @@ def open_mcp_journal(path: Path, split: str) -> Iterator[tuple[set[Place], Finis
 # -- the table of a run ----------------------------------------------------------------------------
 
 
-def weights_of(player: Player) -> str:
-    """The digest of the weights that were trained; empty for a script."""
-    weights: str = player.settings.get("adapter") or player.settings.get("weights", "")
-    return weights
-
-
 @contextmanager
 def open_table(path: Path, players: Sequence[Player], plan: Plan, every: int) -> Iterator[Journal]:
     """Open a Parquet file with the rows of these players that belong to the plan; it is written
@@ -233,7 +227,9 @@ def open_table(path: Path, players: Sequence[Player], plan: Plan, every: int) ->
 
         def add(result: Result) -> None:
             row, player = result.row, of_name[result.row["policy"]]
-            row.update(weights=weights_of(player), key=player.key)
+            # of what was trained; empty for a script
+            weights = player.settings.get("adapter") or player.settings.get("weights", "")
+            row.update(weights=weights, key=player.key)
             if player.name.startswith("checkpoint-"):
                 row["step"] = step_of(player.name)
             rows[key_of(row)] = row

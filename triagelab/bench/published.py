@@ -82,16 +82,6 @@ def check_alike(runs: Sequence[Path]) -> None:
             )
 
 
-def check_complete(track: Path, runs: Sequence[Path]) -> None:
-    """Raise `ValueError` if these runs of a track lack a seed that is published."""
-    published = {run.name for run in seeds_of(RESULTS / track.name)}
-    if lost := sorted(published - {run.name for run in runs}):
-        raise ValueError(
-            f"{track} lacks {', '.join(lost)}, which are published and would be lost; run `make "
-            "seeds` to its end, or publish fewer by `scripts/make_results.py publish --fewer`"
-        )
-
-
 def publish_run(run: Path, folder: Path) -> None:
     """Copy the light files of a finished run to a folder of its name in `folder`, its training
     episodes as parquet, and its base's record, if one was built, to `folder` itself. Raises as
@@ -118,11 +108,11 @@ def ship(run: Path) -> None:
     record({name: recorded(player) for name, player in recorded_players().items()})
 
 
-def collect(runs: Path, fewer: bool = False) -> None:
-    """Publish the seeds of every track that has runs, in place of what was published of it, and all
-    finished sweeps. The novice's first seed becomes the agent of the package. What has no runs
-    stays as published. `SystemExit` is raised, and nothing published, if a run is not finished or,
-    unless `fewer` is set, a published seed has no run.
+def collect(runs: Path) -> None:
+    """Publish the seeds of every track that has runs, and all finished sweeps. The novice's first
+    seed becomes the agent of the package. What has no runs stays as published. `SystemExit` is
+    raised, and nothing published, if a run is not finished, or is of another recipe than the other
+    seeds of its track, those without a run included.
     """
     tracks = {track: seeds_of(runs.resolve() / track) for track in TRACKS}
     for track in [track for track, seeds in tracks.items() if not seeds]:
@@ -130,23 +120,19 @@ def collect(runs: Path, fewer: bool = False) -> None:
         del tracks[track]
     try:
         for track, seeds in tracks.items():
-            if not fewer:
-                check_complete(runs.resolve() / track, seeds)
             for run in seeds:
                 if (run / "model").exists():  # what a sweep does not play, unless it is there
                     evaluate_splits(run)
                     evaluate_checkpoints(run)
                     audit_run(run)
                 check_finished(run)
-            check_alike(seeds)
+            names = {run.name for run in seeds}
+            check_alike([*seeds, *(run for run in seeds_of(track) if run.name not in names)])
     except (FileNotFoundError, ValueError) as error:
         raise SystemExit(f"error: {error}") from None
     for track, seeds in tracks.items():
         for run in seeds:
             publish_run(run, RESULTS / track)
-        names = [run.name for run in seeds]
-        for old in [old for old in seeds_of(track) if old.name not in names]:
-            shutil.rmtree(old)
     if "novice" in tracks:
         ship(tracks["novice"][0])
     # The tracks' own sweeps, whose runs lie in `runs` itself, are published run by run.

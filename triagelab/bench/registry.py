@@ -54,18 +54,11 @@ def digest(settings: Any) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def decides(folder: Path) -> list[Path]:
-    """The files of a folder of `DECIDES`, in order; `FileNotFoundError` if it is not there."""
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is gone, so nobody can say what its code decides")
-    return sorted(folder.rglob("*"))
-
-
 @cache
 def code_digest() -> str:
     """A digest of the code that decides what a scripted policy does, comments and layout aside."""
     hashed = hashlib.sha256()
-    for path in chain.from_iterable(map(decides, DECIDES)):
+    for path in chain.from_iterable(sorted(folder.rglob("*")) for folder in DECIDES):
         if path.suffix == ".py":
             hashed.update(ast.dump(ast.parse(path.read_bytes())).encode())
         elif path.suffix in (".txt", ".gz", ".npz"):

@@ -28,7 +28,6 @@ from ..language_models.loading import is_adapter, quantised_name, runnable
 from ..realistic.production_episode import PRODUCTION
 from .audit import judge_result
 from .evaluation import evaluate
-from .intervals import range_of
 from .journal import open_table
 from .registry import POLICIES, Player, in_memory, scripted
 from .rollouts import TUNING_INDEX, Judge, Plan
@@ -163,11 +162,6 @@ def incidents_played(run: Path) -> int:
             "what is played at once"
         )
     return int(counts.min())
-
-
-def count_incidents(evaluation: pd.DataFrame) -> str:
-    """How many incidents of each task an evaluation has: `40`, or `24 to 40`."""
-    return range_of(evaluation.groupby("task")["index"].nunique())
 
 
 def summarise_run(run: str | Path, evaluation: pd.DataFrame) -> list[dict[str, Any]]:

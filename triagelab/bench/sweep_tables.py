@@ -1,8 +1,8 @@
 """The results of a sweep as one frame, and tables of it.
 
 A sweep is a set of points. Each point has a row (what was varied), a training seed and the folder
-of a run. The frame of all points is small enough to be committed (forty are about 400 kB); runs are
-not. As in bsuite (Osband et al. 2020), `gather` makes the frame, `score` the table, and
+of a run. The frame of all points is small enough to be committed; runs are not. As in bsuite
+(Osband et al. 2020), `gather` makes the frame, `comparison_table` the table, and
 `plots.plot_sweep_seeds` the figure.
 
 | rows of the frame | policy | row, seed | one row is |
@@ -24,22 +24,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from logtriage.play.scoring import PARTS
-
 from .intervals import KEYS, Interval, before_and_after, compare_recipes, holm, seed_means, verdict
 
 TRAINING = "training"  # the policy of rows about training
 ALL = "all"  # the task of means over all tasks
-MEASURES = ("score", *PARTS, "gate", "steps")
 COLUMNS = (
     *("row", "seed", "base", "policy", "step", "episodes", "task", "split", "index"),
-    *MEASURES,
-    *("closed_by", "benchmark"),
+    *("score", "benchmark"),
 )
-CATEGORIES = ("base", "policy", "task", "split", "closed_by", "benchmark")
-SMALL_INTEGERS = {"seed": "int16", "step": "int32", "episodes": "int16", "index": "int32"}
-# Decimals of a step's means over some twenty episodes: more would be noise and cost bytes.
-DECIMALS = {measure: 3 if measure == "score" else 2 for measure in MEASURES}
 
 
 def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
@@ -74,19 +66,11 @@ def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
             "together; evaluate the points again"
         )
     frame = frame.drop_duplicates(["row", "seed", "base", "policy", "step", *KEYS])
-    rows = [*dict.fromkeys(row for row, _, _ in points), ""]  # shared rows come last
-    frame = frame[[*COLUMNS]].assign(row=pd.Categorical(frame["row"], rows))
-    frame = frame.sort_values("row", kind="stable", ignore_index=True)
-    for name in CATEGORIES:  # in order of appearance
-        frame[name] = pd.Categorical(frame[name], frame[name].unique())
-    return frame.astype({**SMALL_INTEGERS, **dict.fromkeys(MEASURES, "float32")})
+    return frame[[*COLUMNS]].reset_index(drop=True)
 
 
 def _files(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A point's training episodes, and its held-out ones."""
-    for name in ("episodes.jsonl", "evaluation.parquet"):
-        if not (folder / name).exists():
-            raise FileNotFoundError(f"{folder} lacks {name}; train and evaluate this point first")
     held_out = pd.read_parquet(folder / "evaluation.parquet").assign(step=0, episodes=1)
     return pd.read_json(folder / "episodes.jsonl", lines=True), held_out
 
@@ -94,9 +78,8 @@ def _files(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 def _steps(training: pd.DataFrame) -> pd.DataFrame:
     """The means of training episodes, one row per step and task."""
     groups = training.groupby(["step", "task"], sort=True)
-    means = groups[list(MEASURES)].mean().round(DECIMALS)
-    rest = {"policy": TRAINING, "split": "train", "index": -1, "closed_by": "", "benchmark": ""}
-    return means.assign(episodes=groups.size(), **rest).reset_index()
+    rest = {"policy": TRAINING, "split": "train", "index": -1, "benchmark": ""}
+    return groups[["score"]].mean().assign(episodes=groups.size(), **rest).reset_index()
 
 
 def read_sweep(folder: str | Path) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -139,41 +122,6 @@ def scores_of(frame: pd.DataFrame, row: str, policy: str = "trained") -> list[np
     return [table[tasks == task].to_numpy(float).T for task in tasks_of(frame)]
 
 
-def score(frame: pd.DataFrame, against: str = "") -> pd.DataFrame:
-    """The results of each row of a sweep on held-out incidents: one row per (row, task), where task
-    `all` is the mean of the tasks.
-
-    Columns: seeds and incidents; base, trained and gain (paired by incident), each with its 95 %
-    interval over seeds and incidents (`x_low`, `x_high`); smallest_gain of a seed. With a row
-    `against` also the difference from its trained with a t interval over seeds, p of no difference,
-    and verdict (`intervals.verdict`), for which p is adjusted over all rows of a task (Holm).
-    """
-    places = {task: slice(at, at + 1) for at, task in enumerate(tasks_of(frame))}
-    places[ALL] = slice(None)
-    theirs = scores_of(frame, against) if against else []
-    records = []
-    for row in rows_of(frame):
-        before, after = (scores_of(frame, row, policy) for policy in ("base", "trained"))
-        compared = against not in ("", row)
-        paired = compared and trained_alike(frame, row, against)
-        for task, where in places.items():
-            record: dict[str, Any] = {"row": row, "task": task, "seeds": len(after[0])}
-            record["incidents"] = sum(part.shape[1] for part in after[where])
-            record |= _flat(before_and_after(before[where], after[where]))
-            if compared:
-                sides = seed_means(theirs[where]), seed_means(after[where])
-                difference, p = compare_recipes(*sides, paired)
-                record |= _flat({"difference": difference, "p": p})
-            records.append(record)
-    table = pd.DataFrame(records)
-    if against:
-        adjusted = table.groupby("task")["p"].transform(holm)
-        cells = zip(table["difference"], table["p"], adjusted, strict=True)
-        table["verdict"] = [verdict(*cell) for cell in cells]
-        table.loc[table["row"] == against, "verdict"] = ""
-    return table
-
-
 def training_table(frame: pd.DataFrame, steps: int = 5) -> pd.DataFrame:
     """The mean training reward of each row's first and last few `steps`, of all its seeds."""
     own = frame[frame["policy"] == TRAINING].astype({"row": str})
@@ -192,29 +140,36 @@ def trained_alike(frame: pd.DataFrame, row: str, other: str) -> bool:
     return bool(played.loc[row].equals(played.loc[other]))
 
 
-def _flat(record: dict[str, Any]) -> dict[str, float]:
-    """Split each interval into the columns x, x_low and x_high."""
-    flat: dict[str, float] = {}
-    for name, value in record.items():
-        ends = value if isinstance(value, Interval) else [value]
-        flat |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=False))
-    return flat
-
-
 def comparison_table(frame: pd.DataFrame, against: str, task: str = ALL) -> pd.DataFrame:
-    """Compare each row of a sweep with the row `against`, as text, the best first: on a task, or on
-    the mean of all (`all`).
+    """Compare each row of a sweep with the row `against` on held-out incidents, as text, the best
+    first: on a task, or on the mean of all (`all`).
+
+    Columns: trained, and gain over the base (paired by incident), with 95 % intervals over seeds
+    and incidents; difference from `against`, with a t interval over seeds; p of no difference; and
+    verdict (`intervals.verdict`), for which p is adjusted over all rows (Holm).
     """
-    table = score(frame, against=against)
-    table = table[table["task"] == task].sort_values("trained", ascending=False).set_index("row")
-    columns = {
-        name: [
-            f"{Interval(*ends):.2f}"
-            for ends in table[[name, f"{name}_low", f"{name}_high"]].to_numpy()
-        ]
-        for name in ("trained", "gain", "difference")
-    }
-    columns |= {"p": table["p"].map("{:.3f}".format), "verdict": table["verdict"]}
-    return pd.DataFrame(columns, table.index).replace(
-        {r"^nan.*": "", r"^0\.000$": "<0.001"}, regex=True
-    )
+    places = [at for at, name in enumerate(tasks_of(frame)) if task in (ALL, name)]
+
+    def held_out(row: str, policy: str = "trained") -> list[np.ndarray]:
+        scores = scores_of(frame, row, policy)
+        return [scores[at] for at in places]
+
+    theirs, rows = seed_means(held_out(against)), []
+    for row in rows_of(frame):
+        after, difference, p = held_out(row), Interval(np.nan, np.nan, np.nan), np.nan
+        means = before_and_after(held_out(row, "base"), after)
+        if row != against:
+            paired = trained_alike(frame, row, against)
+            difference, p = compare_recipes(theirs, seed_means(after), paired)
+        intervals = {"trained": means["trained"], "gain": means["gain"], "difference": difference}
+        rows.append({"row": row, **intervals, "p": p})
+    table = pd.DataFrame(rows).set_index("row")
+    table["adjusted"] = holm(table["p"])
+    table = table.sort_values("trained", ascending=False)
+    text = table[["trained", "gain", "difference"]].map("{:.2f}".format)
+    text["p"] = table["p"].map("{:.3f}".format)
+    text["verdict"] = [
+        "" if row.Index == against else verdict(row.difference.mean, row.p, row.adjusted)
+        for row in table.itertuples()
+    ]
+    return text.replace({r"^nan.*": "", r"^0\.000$": "<0.001"}, regex=True)

@@ -17,7 +17,8 @@ from pathlib import Path
 import pandas as pd
 from huggingface_hub import get_token
 
-from ..bench.run_evaluation import count_incidents, incidents_played
+from ..bench.intervals import range_of
+from ..bench.run_evaluation import incidents_played
 from ..bench.runs import find_gpu, kill_with_parent, last_step, settings_of
 
 PROFILES = {"cpu": "novice", "t4": "smollm2"}  # to their presets; `auto` looks for a GPU
@@ -147,5 +148,5 @@ class Budget:
 def outcome(run: Path, evaluation: pd.DataFrame) -> str:
     """A sentence on how many steps and incidents a run's results are based on."""
     last, steps = last_step(run)["step"], settings_of(run)["steps"]
-    count = count_incidents(evaluation)
+    count = range_of(evaluation.groupby("task")["index"].nunique())
     return f"After {last} of {steps} steps, on {count} incidents of each task."

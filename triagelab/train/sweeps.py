@@ -6,8 +6,7 @@ its `point.json` says so. That file is written after papermill has returned: the
 proves nothing, since a kernel may die in its last cell. The notebook itself must continue what an
 unfinished point has done. When all are finished, `summary-<sweep>/` holds
 `episodes.parquet` (training by step, and every held-out episode: `bench.sweep_tables.gather`),
-`summary.parquet` (one line per row and task: scores, gains, differences, with intervals),
-`seeds.png` (the same as a figure) and `sweep.json` (what was varied, when, at which commits).
+`seeds.png` (the latter as a figure) and `sweep.json` (what was varied, when, at which commits).
 """
 
 from __future__ import annotations
@@ -268,17 +267,15 @@ def summarise_sweep(sweep: Sweep) -> list[Path]:
     reward of each row; return its files.
     """
     from ..bench.plots import plot_sweep_seeds  # slow to import
-    from ..bench.sweep_tables import gather, score, training_table
+    from ..bench.sweep_tables import gather, training_table
 
     if not any((point.folder / "evaluation.parquet").exists() for point in sweep.points):
         return []
     folder = sweep.folder / f"summary-{sweep.name}"
     folder.mkdir(exist_ok=True)
     frame = gather([(point.row, point.seed, point.folder) for point in sweep.points])
-    table = score(frame, against=sweep.file.against)
     print(f"training reward, first and last steps:\n{training_table(frame).to_string()}")
     frame.to_parquet(folder / "episodes.parquet", index=False, compression="zstd")
-    table.to_parquet(folder / "summary.parquet", index=False, compression="zstd")
     runs = [record_of(point.folder) for point in sweep.points]
     record = {
         "name": sweep.name,

@@ -141,7 +141,7 @@ def test_finished_points_are_summarised(tmp_path, capsys):
     # Notebook 6 opens it.
     record, frame = read_sweep(tmp_path / "out" / "summary-toy")
     assert record["name"] == "toy" and [*training_table(frame).index] == ["one", "two"]
-    assert names == {"episodes.parquet", "summary.parquet", "sweep.json", "seeds.png"}
+    assert names == {"episodes.parquet", "sweep.json", "seeds.png"}
 
 
 def start(*words, folder):
