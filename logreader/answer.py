@@ -197,9 +197,9 @@ def _suspect_line(log: Log, suspect: Suspect, chance: float, evidence: Evidence)
     if not troubles:
         return SuspectLine(name, chance, suspect.share)
     trouble = min(troubles, key=_telling)
-    cause = trouble.happened.name if trouble.happened else ""
     text, file = visible(trouble.example, MOST_SHOWN), log.files[trouble.at[0]].name
     number = trouble.at[1] + 1
+    cause = trouble.happened.name
     return SuspectLine(name, chance, suspect.share, cause, text, visible(file, 200), number, says)
 
 
@@ -208,7 +208,7 @@ def _telling(trouble: Trouble) -> tuple[int, float, int]:
     then the rest; of these the heaviest first, and of equally heavy ones the earliest.
     """
     happened = trouble.happened
-    kind = 3 if happened is None else 2 if not happened.own else int(happened.vague)
+    kind = 3 if not happened.name else 2 if not happened.own else int(happened.vague)
     return kind, -trouble.mass, trouble.first
 
 

@@ -29,17 +29,12 @@ CAUSES = [
 # To look only where words begin is several times as fast.
 _OWN = "|".join(row["pattern"] for row in _TABLE if row.get("own", True))
 OWN = re.compile(f"(?<![a-z])(?:{_OWN})".encode())
+NOTHING = Cause("", False)
 UNRESOLVED = Cause("name not resolved", False)
 UNREACHABLE = "network unreachable"
 
 
 @lru_cache(MOST_KNOWN)
-def cause_of(text: str) -> Cause | None:
-    """Return the cause that a line of trouble tells; None if it tells none."""
-    return next((cause for pattern, cause in CAUSES if pattern.search(text)), None)
-
-
-def tells_own_cause(text: str) -> bool:
-    """Whether a line of trouble tells what has happened to who speaks."""
-    cause = cause_of(text)
-    return cause is not None and cause.own
+def cause_of(text: str) -> Cause:
+    """Return the cause that a line of trouble tells; `NOTHING` if it tells none."""
+    return next((cause for pattern, cause in CAUSES if pattern.search(text)), NOTHING)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import log2
 
-from .causes import UNRESOLVED, Cause, cause_of, tells_own_cause
+from .causes import UNRESOLVED, Cause, cause_of
 from .levels import FAILED, FATAL, WARN
 from .names import PLATFORM, RESOLVER, Namer, targets
 from .tally import OTHERS, Tally, speakers_of
@@ -42,7 +42,7 @@ class Trouble:
     names: Mapping[str, float]  # services that its examples name, to numbers of lines
 
     @property
-    def happened(self) -> Cause | None:
+    def happened(self) -> Cause:
         """What its words say has happened."""
         return cause_of(self.example)
 
@@ -50,7 +50,7 @@ class Trouble:
     def own_error(self) -> bool:
         """Whether it is an error that tells what has happened to the service itself."""
         # What is refused with a warning is somebody's mistake, such as a wrong password.
-        own = self.level > WARN and tells_own_cause(self.example)
+        own = self.level > WARN and self.happened.own
         return own and not SYMPTOMS.search(self.example)
 
     @cached_property
@@ -61,7 +61,7 @@ class Trouble:
     @property
     def of_another(self) -> bool:
         """Whether its words say what another service has done."""
-        return self.happened is not None and not self.happened.own
+        return bool(self.happened.name) and not self.happened.own
 
     @cached_property
     def symptom(self) -> bool:
@@ -69,16 +69,11 @@ class Trouble:
         tells = self.of_another or bool(SYMPTOMS.search(self.example))
         return self.level == FAILED or (tells and not self.cause)
 
-    @property
-    def ended(self) -> bool:
-        """Whether it tells only how the service ended."""
-        return self.happened is not None and self.happened.vague
-
     @cached_property
     def mass(self) -> float:
         """How strongly it tells that something is wrong: its gain, weighted by its words."""
         if self.cause:
-            return self.gain * (END_WEIGHT if self.ended else CAUSE_WEIGHT)
+            return self.gain * (END_WEIGHT if self.happened.vague else CAUSE_WEIGHT)
         return self.gain * (SYMPTOM_WEIGHT if self.symptom else 1.0)
 
 
@@ -116,9 +111,9 @@ class ServiceEvidence:
     @property
     def ended_share(self) -> float:
         """The share of its trouble that tells only how it ended; 0 if more tells why."""
-        if any(trouble.cause and not trouble.ended for trouble in self.troubles):
+        if any(trouble.cause and not trouble.happened.vague for trouble in self.troubles):
             return 0.0
-        ended = sum(trouble.mass for trouble in self.troubles if trouble.ended)
+        ended = sum(trouble.mass for trouble in self.troubles if trouble.happened.vague)
         return ended / self._total if ended else 0.0
 
     @property
@@ -218,7 +213,7 @@ def _trouble(
     inside, before, rest = counts.inside, counts.before, counts.rest
     now = [number for number in numbers if inside[number]]
     shapes = {number: tally.shapes[number] for number in now}
-    most = max(now, key=lambda n: (tells_own_cause(shapes[n].example), shapes[n].level, inside[n]))
+    most = max(now, key=lambda n: (cause_of(shapes[n].example).own, shapes[n].level, inside[n]))
     shape = shapes[most]
     names: dict[str, float] = defaultdict(float)
     for number in now:

@@ -76,7 +76,7 @@ def sureness_of(log: Log, findings: Findings) -> tuple[str, float, str]:
     against = [*limits(log), *doubts(findings.suspects, findings.evidence)]
     if not (proven(log) or log.tally.known or complaining):
         against.append("its names may be no services")
-    explained = own.cause or any(trouble.happened for trouble in own.troubles)
+    explained = own.cause or any(trouble.happened.name for trouble in own.troubles)
     if not (complaining or explained):
         against.append("nobody complains of it, and no line tells a cause")
     against += [
@@ -112,8 +112,8 @@ def confidence_without_before(suspects: Sequence[Suspect], evidence: Evidence) -
     usual: by what it says of itself, and by who complains of it.
     """
     first = evidence[suspects[0].service]
-    causes = [(trouble.happened, trouble.names) for trouble in first.troubles if trouble.happened]
-    complains = not all(cause.own for cause, _ in causes)  # and may have ended for that
+    causes = [(trouble.happened, trouble.names) for trouble in first.troubles]
+    complains = any(trouble.of_another for trouble in first.troubles)  # and may have ended for that
     own = any(cause.own and not (names or (cause.vague and complains)) for cause, names in causes)
     blamed = accusers(first.name, evidence)
     chance = (0.7 if blamed else 0.6) if own else 0.55 if blamed else 0.3
@@ -150,7 +150,7 @@ def cut_off(suspects: Sequence[Suspect], evidence: Evidence, tally: Tally) -> st
         return ""
     (client,) = speakers
     names = evidence[client].names
-    happened = {trouble.happened.name for trouble in evidence[client].troubles if trouble.happened}
+    happened = {trouble.happened.name for trouble in evidence[client].troubles}
     lost = UNREACHABLE in happened or (len(names) > 1 and UNRESOLVED.name in happened)
     return client if lost else ""
 
@@ -163,7 +163,7 @@ def _unresolved(service: ServiceEvidence) -> set[str]:
 
 def _unreachable(trouble: Trouble) -> bool:
     """Whether a line of trouble tells that the network has no way to what has no name."""
-    return bool(trouble.happened and trouble.happened.name == UNREACHABLE and not trouble.names)
+    return trouble.happened.name == UNREACHABLE and not trouble.names
 
 
 def doubts(suspects: Sequence[Suspect], evidence: Evidence) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from logtriage.world.call_graph import CallGraph
 
-from .causes import tells_own_cause
+from .causes import cause_of
 from .evidence import Evidence, ServiceEvidence, accusers, weigh
 from .levels import WARN
 from .names import PLATFORM
@@ -56,16 +56,11 @@ def rank(evidence: Evidence, calls: Calls | None = None) -> list[Suspect]:
     kept = {name: amount for name, amount in stays.items() if amount > 0.0 and name != UNNAMED}
     # What runs services is named only where it died, where it alone tells what has happened to
     # itself, or where others complain of it alone.
-    named = [name for name in kept if may_be_named(name) or evidence[name].died]
+    named = [name for name in kept if not PLATFORM.match(name) or evidence[name].died]
     named = named or [name for name in kept if evidence[name].cause or accusers(name, evidence)]
     total = sum(kept[name] for name in named)
     suspects = [Suspect(name, kept[name] / total) for name in named]
     return sorted(suspects, key=lambda suspect: (-suspect.share, suspect.service))
-
-
-def may_be_named(name: str) -> bool:
-    """Whether a name is of a service, and not of nobody or of what runs services."""
-    return name != UNNAMED and not PLATFORM.match(name)
 
 
 def _blamed(service: ServiceEvidence, evidence: Evidence) -> dict[str, float]:
@@ -142,4 +137,4 @@ def _told_before(tally: Tally, window: Window) -> bool:
     log of few lines, not all is well.
     """
     shapes = [shape for second, shape, _ in tally.lines() if second < window.start]
-    return any(shape.level > WARN and tells_own_cause(shape.example) for shape in shapes)
+    return any(shape.level > WARN and cause_of(shape.example).own for shape in shapes)

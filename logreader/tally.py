@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from logtriage.play.actions import visible
 
-from .causes import tells_own_cause
+from .causes import cause_of
 from .levels import ERROR, FATAL, WARN, level_of, status_of
 from .names import (
     DESCRIBED,
@@ -245,7 +245,7 @@ class Tally:
             process = about.removesuffix("-server")
             if about:
                 shape.service = self._number(process if process in known else about)
-                shape.level = FATAL if tells_own_cause(shape.example) else shape.level
+                shape.level = FATAL if cause_of(shape.example).own else shape.level
             elif name := program(shape.example):
                 shape.service = self._number(name)
         self._shorten()

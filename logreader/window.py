@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from math import log
 from typing import NamedTuple
 
-from .causes import tells_own_cause
+from .causes import cause_of
 from .levels import FATAL, WARN
 from .tally import Tally
 
@@ -175,7 +175,7 @@ def _first_new(
         near = begins - slots.width <= second < begins + slots.width
         if not near or shape.level < WARN:
             continue
-        explained = shape.level > WARN and tells_own_cause(shape.example)
+        explained = shape.level > WARN and cause_of(shape.example).own
         early = explained or shape.level == FATAL  # it may have come before any complaint
         if second >= begins or early:
             counts = series.get((shape.service, shape.template), [])

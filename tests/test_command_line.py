@@ -149,7 +149,7 @@ NOVICE = ("train", "{}/run", "--preset", "novice")
         ((*NOVICE, "--model", "{}/nowhere"), "{}/nowhere"),
         (("train", "{}/run", "--preset", "expert"), "`build-base FOLDER --expert BASE`.*--model"),
         (("train", "{}/run", "--preset", "large"), "novice, expert, smollm2, recommended"),
-        (("build-base", "{}/run", "--expert", "{}/nowhere"), "nowhere"),
+        (("build-base", "{}/run", "--expert", "{}/nowhere"), "nowhere holds no model"),
         (("build-base", "{}/run", "--lessons", "expert"), "name its model by --model"),
         (("triage", EXAMPLE, "--model", "{}/nowhere"), "cannot load {}/nowhere: no such"),
     ],

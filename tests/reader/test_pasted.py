@@ -13,7 +13,6 @@ from logreader.answer import answer_of
 from logreader.causes import CAUSES
 from logreader.log import read_named, read_text
 from logreader.sureness import LIKELY, POSSIBLE, UNSURE
-from logreader.suspects import may_be_named
 from logreader.tally import speakers_of
 
 EXAMPLES, PASTES = table("causes.yaml"), table("pastes.yaml")
@@ -166,11 +165,6 @@ def test_the_file_is_nobody():
         assert answer.root == "" and answer.why == "the log does not say who speaks"
         assert answer.suspects[0].cause == "disk full"
         assert "100% of the lines do not say who speaks" in answer.read[-1]
-
-
-@pytest.mark.parametrize("name", ["systemd", "auditd", "kernel", "log"])
-def test_what_runs_services_is_no_suspect(name):
-    assert not may_be_named(name)
 
 
 def test_of_a_killed_task_the_cgroup_is_nobody():

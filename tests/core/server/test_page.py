@@ -70,31 +70,18 @@ def test_an_incident_is_played_to_a_full_score_by_clicking(tab, url):
         "resolve",
     ):
         assert "score" not in tab.locator(".lt").inner_text()
+        assert tab.locator(".do").count() <= 20
         if str(incident.root) in label and "service=" not in tab.url:
             tab.get_by_role("link", name=f"choose {incident.root}", exact=True).click()
         tab.get_by_role("link", name=label, exact=True).click()
     assert "First answers count" not in tab.locator("main").inner_text()
     assert "score 1.00" in tab.locator(".score").inner_text()
+    assert tab.locator("rect.marked").count() == 1  # the root
     assert "What it was: crash." in tab.locator(".score").inner_text()
     assert tab.get_by_role("link", name="resolve", exact=True).count() == 0
     tab.get_by_role("link", name="the next incident").click()
     assert tab.get_by_label("incident", exact=True).input_value() == str(WHERE["index"] + 1)
     assert "step 0 of 12" in tab.locator(".lt").inner_text()
-
-
-def test_a_whole_game_takes_few_clicks_among_few_buttons(tab, url):
-    incident = sample_incident(*CHOSEN)
-    tab.goto(url)
-    clicks = [f"choose {incident.root}", f"request more logs {incident.root}"]
-    clicks += [f"classify severity {incident.severity}", f"identify root cause {incident.root}"]
-    clicks += [f"remediate {incident.remedy} {incident.root}", f"escalate {incident.team}"]
-    clicks.append("resolve")
-    for label in clicks:
-        assert tab.locator(".do").count() <= 20
-        tab.get_by_role("link", name=label, exact=True).click()
-    assert len(clicks) <= 10
-    assert float(re.search(r"score (\S+)", tab.locator(".score").inner_text())[1]) >= 0.9
-    assert tab.locator("rect.marked").count() == 1  # the root
 
 
 @pytest.mark.parametrize("width", [1240, 390])
