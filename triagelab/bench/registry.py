@@ -61,7 +61,7 @@ def code_digest() -> str:
     for path in chain.from_iterable(sorted(folder.rglob("*")) for folder in DECIDES):
         if path.suffix == ".py":
             hashed.update(ast.dump(ast.parse(path.read_bytes())).encode())
-        elif path.suffix in (".txt", ".gz", ".npz"):
+        elif path.suffix in (".txt", ".toml", ".gz", ".npz"):
             hashed.update(path.read_bytes())
     return hashed.hexdigest()[:16]
 

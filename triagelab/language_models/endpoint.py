@@ -106,7 +106,7 @@ class EndpointPolicy(ConversationPolicy):
     temperature above 0, each request has a seed of its own, made from `seed`. `TEXT` is the
     protocol for a server that does not parse tools. `ValueError` if `base_url` is not a URL.
 
-    An answer has at most `answer_tokens`. Reasoning models may refuse a temperature: an option that
+    An answer has at most `ANSWER_TOKENS`. Reasoning models may refuse a temperature: an option that
     is refused by name is left out from then on, which is said once.
     """
 
@@ -119,7 +119,6 @@ class EndpointPolicy(ConversationPolicy):
         seed: int = 0,
         protocol: Protocol = NATIVE,
         timeout: float = TIMEOUT,
-        answer_tokens: int = ANSWER_TOKENS,
     ) -> None:
         import httpx
         from openai import OpenAI
@@ -135,7 +134,7 @@ class EndpointPolicy(ConversationPolicy):
         self._workers, self._timeout = workers or CONCURRENCY, timeout
         self._options: dict[str, Any] = {
             "temperature": temperature,
-            "max_completion_tokens": answer_tokens,
+            "max_completion_tokens": ANSWER_TOKENS,
         }
         if protocol is not TEXT:
             self._options["tools"] = tool_schemas()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from logtriage.play.conversation import CALL_TAG, NATIVE, TEXT, Protocol
+from logtriage.play.conversation import NATIVE, TEXT, Protocol
 from logtriage.policies.policy import Policy
 
 from .smollm2 import SMOLLM2, converted
@@ -229,36 +229,13 @@ def computed_in_half(config: Any) -> Any:
 
 def is_qwen(model: Any, tokenizer: Any) -> bool:
     """Whether a model talks as Qwen2.5 does: a Qwen2, or a Qwen3 that never thinks (Instruct-2507),
-    or any model whose own template writes the same, as that of a SmolLM2 that we have saved.
-    Instruct-2507 is known by its name, as Unsloth's template has thoughts.
+    or any model that was saved with our template, as a SmolLM2. Instruct-2507 is known by its name,
+    as Unsloth's template has thoughts.
     """
     kind, name = model.config.model_type, str(model.config.name_or_path).lower()
-    thinks = "<think>" in str(tokenizer.chat_template) and "instruct-2507" not in name
-    return "qwen2" in kind or (kind == "qwen3" and not thinks) or _renders_as_qwen(tokenizer)
-
-
-def _renders_as_qwen(tokenizer: Any) -> bool:
-    """Whether a tokenizer's template renders an episode as TRL's Qwen2.5 template does, so that one
-    can stand for the other. Texts of templates are not compared: TRL may write its own differently.
-    """
-    from jinja2 import TemplateError
-
-    if CALL_TAG not in str(tokenizer.chat_template):
-        return False
-    call = {"type": "function", "function": {"name": "f", "arguments": {"a": "b"}}}
-    messages = [
-        *({"role": role, "content": role} for role in ("system", "user")),
-        {"role": "assistant", "content": "", "tool_calls": [call, call]},
-        *({"role": "tool", "name": "f", "content": "c"} for _ in range(2)),
-    ]
-    tools = [{"type": "function", "function": {"name": "f", "description": "", "parameters": {}}}]
-    options = {"tools": tools, "tokenize": False, "add_generation_prompt": True}
-    try:
-        own = tokenizer.apply_chat_template(messages, **options)
-    except (TemplateError, TypeError):  # it takes no such messages
-        return False
-    template = qwen_template(short=False)
-    return own == tokenizer.apply_chat_template(messages, chat_template=template, **options)
+    template = str(tokenizer.chat_template)
+    thinks = "<think>" in template and "instruct-2507" not in name
+    return "qwen2" in kind or (kind == "qwen3" and not thinks) or SHORT_SCHEMA in template
 
 
 def qwen_template(short: bool) -> str:

@@ -115,7 +115,8 @@ class Block:
     """
 
     def __init__(self, split: str, number: int) -> None:
-        draw = block_stream(split, number)
+        name = sha256(f"production/{split}/{number}".encode()).digest()
+        draw = Draw(np.random.Generator(np.random.Philox(int.from_bytes(name[:16], "big"))))
         low, high = np.log(randomisation.SERVICES[0]), np.log(randomisation.SERVICES[1] + 1)
         size = int(np.exp(low + (high - low) * draw.stream.random()))
         self.mesh = Mesh(draw, size)
@@ -123,9 +124,8 @@ class Block:
         self.kind, self.root = _cause(draw, self.mesh)
         strength = draw.uniform((0.0, 1.0), BLOCK, len(GROUPS))
         strength[draw.chance(HIDDEN[self.kind], BLOCK, len(GROUPS))] = np.nan
-        self.change = consequences(
-            self.mesh, np.arange(BLOCK), np.maximum(self.root, 0), sizes(self.kind, strength)
-        )
+        effects = sizes(self.kind, strength)
+        self.change = consequences(self.mesh, np.maximum(self.root, 0), effects)
         self.onset = draw.stream.integers(0, len(ONSETS), BLOCK)  # [B] number in `ONSETS`
 
         self.noise = _noises(draw, self.mesh)
@@ -233,29 +233,20 @@ class Block:
         return np.stack([slow & alerted, fails & alerted], -1).astype(np.float32)
 
 
-def block_stream(split: str, number: int) -> Draw:
-    """Return the random stream of a block, seeded by its coordinates."""
-    name = sha256(f"production/{split}/{number}".encode()).digest()
-    return Draw(np.random.Generator(np.random.Philox(int.from_bytes(name[:16], "big"))))
-
-
 def struck(onset: np.ndarray) -> np.ndarray:
     """Return the share of each sample after the onset (a number in `ONSETS`), [..., sample]."""
     return np.clip(np.arange(SAMPLES) + 1.0 - ONSETS[onset][..., None], 0.0, 1.0).astype(np.float32)
 
 
 def _cause(draw: Draw, mesh: Mesh) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a kind of fault for each incident, and a root, uniformly from those it can strike."""
+    """Draw a kind of fault for each incident, and a root, uniformly from those it can strike:
+    faults of the network need a caller.
+    """
     kind = draw.stream.choice(len(CHANCES), BLOCK, p=CHANCES)
-    can = eligible(mesh, kind)
+    can = mesh.can_fail & (mesh.calls.any(1) | ~np.isin(kind, NETWORK)[:, None])
     none = (kind == NO_FAULT) | ~can.any(1)
     root = (can * draw.uniform((0.01, 1.0), *can.shape)).argmax(1)
     return np.where(none, NO_FAULT, kind), np.where(none, -1, root)
-
-
-def eligible(mesh: Mesh, kind: np.ndarray) -> np.ndarray:
-    """Which services a kind of fault can strike, [B, N]: faults of the network need a caller."""
-    return mesh.can_fail & (mesh.calls.any(1) | ~np.isin(kind, NETWORK)[:, None])
 
 
 def log_change(ratio: np.ndarray) -> np.ndarray:

@@ -162,11 +162,11 @@ def _measured(draw: Draw, style: np.ndarray, size: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Change:
-    """What a fault in full effect changes, [H, N]. Ratios are to the usual; 0 is no change."""
+    """What a fault in full effect changes, [B, N]. Ratios are to the usual; 0 is no change."""
 
     latency: np.ndarray  # ratio
     calls: np.ndarray  # ratio, of the time that its calls take
-    delay: np.ndarray  # [H, 1] ms that each call to the root waits longer
+    delay: np.ndarray  # [B, 1] ms that each call to the root waits longer
     errors: np.ndarray  # share that fails
     requests: np.ndarray  # ratio
     cpu: np.ndarray  # ratio
@@ -176,39 +176,33 @@ class Change:
     lines: np.ndarray  # share of lines that are missing
 
 
-def consequences(
-    mesh: Mesh, cluster: np.ndarray, root: np.ndarray, size: dict[str, np.ndarray]
-) -> Change:
-    """Return what faults of these sizes (`randomisation.sizes`, [H]) change in the whole
-    cluster when `root[h]` of `cluster[h]` has them.
+def consequences(mesh: Mesh, root: np.ndarray, size: dict[str, np.ndarray]) -> Change:
+    """Return what faults of these sizes (`randomisation.sizes`, [B]) change in the whole cluster,
+    each at the `root` [B] of its own cluster.
     """
     size = {name: value[:, None] for name, value in size.items()}
-    rows = {
-        name: getattr(mesh, name)[cluster]
-        for name in ("latency", "errors", "own", "cpu", "cpu_of_machine")
-    }
-    usual = {name: row[np.arange(len(root)), root][:, None] for name, row in rows.items()}
+    of_root = np.arange(BLOCK), root
     at = (np.arange(mesh.own.shape[1]) == root[:, None]).astype(np.float32)
     slowed, crowded, failed = (
-        getattr(mesh, name)[cluster, :, root] for name in ("slowed", "crowded", "failed")
+        effect[np.arange(BLOCK), :, root] for effect in (mesh.slowed, mesh.crowded, mesh.failed)
     )
-    machine = mesh.machine[cluster]
-    beside = machine == machine[np.arange(len(root)), root][:, None]
+    beside = mesh.machine == mesh.machine[of_root][:, None]
 
-    longer = usual["latency"] * size["slow"] + size["added"] - usual["own"] * size["faster"]
+    own_time = mesh.own[of_root][:, None] * size["faster"]
+    longer = mesh.latency[of_root][:, None] * size["slow"] + size["added"] - own_time
     slower = slowed * longer + (slowed - at) * size["delay"] + crowded * size["neighbours"]
-    itself = at * longer + (beside - at) * rows["own"] * size["neighbours"]
-    calls_take = np.maximum(rows["latency"] - rows["own"], 1e-3)
-    through = mesh.through[cluster, root] * (1.0 - at)
+    itself = at * longer + (beside - at) * mesh.own * size["neighbours"]
+    calls_take = np.maximum(mesh.latency - mesh.own, 1e-3)
+    through = mesh.through[of_root] * (1.0 - at)
     return Change(
-        latency=slower / rows["latency"],
+        latency=slower / mesh.latency,
         calls=(slower - itself) / calls_take,
         delay=size["delay"],
-        errors=failed * size["fails"] * (1.0 - rows["errors"]),
+        errors=failed * size["fails"] * (1.0 - mesh.errors),
         requests=at * size["load"] + through * (size["load"] - size["drops"]),
         cpu=at * size["cpu"],
         memory=at * size["memory"],
-        node=beside * (usual["cpu"] * size["cpu"]) / rows["cpu_of_machine"],
+        node=beside * (mesh.cpu[of_root][:, None] * size["cpu"]) / mesh.cpu_of_machine,
         error_lines=size["tells"] * (at + 0.3 * np.maximum(failed - at, 0.0)),
         lines=at * size["fewer"],
     )

@@ -14,8 +14,10 @@ is ignored, with nobody blamed, fixed or paged. These are reported separately, a
 | how it spread | the services blamed after the root: caller by caller, up to the users |
 """
 
+import tomllib
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from pathlib import Path
 from random import Random
 from typing import TypeVar
 
@@ -38,51 +40,10 @@ SPLITS = ("train", "test")
 UNITS = dict(zip(METRICS, ("ms", "ms", "ms", "%", "/s", "%", "%", "%"), strict=True))
 REACHED = 0.1  # a fault has reached a service that is slower or failing by this share
 LINES_SHOWN = 5  # log lines of a service at most
-# What services write in ordinary times, and of their failures; few lines name another service.
-ORDINARY = (
-    "INFO request {n} done in {ms} ms",
-    "INFO GET /v1/{noun}/{n} 200 {ms}ms",
-    "INFO loaded {n} entries",
-    "INFO health check ok",
-    "DEBUG pool size {n}, waiting 0",
-    "WARN slow call took {ms} ms",
-)
-COMPLAINTS = (
-    "ERROR unexpected error while handling request {n}",
-    "ERROR java.lang.IllegalStateException: {noun} {n}",
-    "ERROR request {n} failed with status 500",
-    "ERROR panic recovered: index out of range [{n}]",
-    "WARN retry {n} gave up",
-)
-ABOUT_ANOTHER = "ERROR call to {callee} failed: status 500"
 NAMING = 0.05  # share of the complaints that name another service
-DEPLOY = "INFO started version {n}.{ms}"
-# Names of services as different teams give them: a style, and how its names may end.
-NOUNS = """
-account address agent alert archive asset audit auth avatar balance banner basket billing
-booking bonus budget cache campaign card cart catalog category chat checkout claim comment
-config consent contact contract coupon currency customer delivery deposit discount dispatch
-document email event export favorite feature feed file fleet forecast form fraud gift group
-guide history identity image import index inventory invoice item job journal label language
-ledger library limit link listing loan locale location loyalty mail map market media member
-menu message meter metric mobile notice offer order page partner payment payroll permission
-photo plan player point policy poll portal post preference price product profile promotion
-quota quote rating receipt recommend record refund region register rent report request
-reservation return review reward risk role room route rule schedule score search seat
-section security segment session setting share shipping signal site slot station statistic
-stock store stream subscription supplier support survey tag task tax template tenant ticket
-token tour track trade train transfer travel trend user vault vendor version video vote
-voucher wallet warehouse weather webhook
-""".split()  # noqa: SIM905
-ROLES = ("service", "api", "worker", "db", "gateway", "store", "queue", "proxy")
-CLOUD = ("Lambda::Function", "DynamoDB::Table", "ECS::Fargate", "SQS::Queue", "S3::Bucket", "RDS")
-STYLES = (
-    ("{noun}-{end}", ROLES),
-    ("{prefix}-{noun}-service", ()),
-    ("{noun}{end}", ROLES),
-    ("{prefix}{Noun}_AWS::{end}", CLOUD),
-    ("{noun}-{end}.{prefix}.svc", ROLES),
-)
+# What services write, and what they are called.
+WORDS = tomllib.loads((Path(__file__).parent / "words.toml").read_text())
+NOUNS = WORDS["nouns"].split()
 
 Place = TypeVar("Place", int, str)  # a service, by number or by name
 
@@ -97,12 +58,12 @@ def names_of(split: str, index: int) -> list[str]:
     """Return distinct names of one style for an incident's services, in the order of its block."""
     size = block_of(split, index // BLOCK).mesh.own.shape[1]
     random = Random(f"production/{split}/{index}/names")
-    style, ends = random.choice(STYLES)
+    style = random.choice(WORDS["styles"])
     prefix = "".join(random.choice("abcdefghijklmnoprstuvw") for _ in range(random.randint(2, 4)))
     names = []
     for noun in random.sample(NOUNS, size):
-        end = random.choice(ends) if ends else ""
-        names.append(style.format(noun=noun, Noun=noun.title(), prefix=prefix, end=end))
+        end = random.choice(style["ends"]) if style["ends"] else ""
+        names.append(style["form"].format(noun=noun, Noun=noun.title(), prefix=prefix, end=end))
     return names
 
 
@@ -224,11 +185,11 @@ def _log(block: Block, at: int, service: int, names: list[str], random: Random) 
     """Write some lines of a service: a deployment, complaints, and ordinary lines."""
     callees = [names[place] for place in np.flatnonzero(block.mesh.calls[at, service])]
     complaints = round(float(block.lines.errors[at, service] * block.minutes[at, 0]))
-    texts = [DEPLOY] if block.deployed[at, service] else []
+    texts = [WORDS["deploy"]] if block.deployed[at, service] else []
     for _ in range(min(complaints, LINES_SHOWN - 2)):
         another = random.random() < NAMING and callees
-        texts.append(ABOUT_ANOTHER if another else random.choice(COMPLAINTS))
-    texts += random.choices(ORDINARY, k=LINES_SHOWN - len(texts))
+        texts.append(WORDS["about_another"] if another else random.choice(WORDS["complaints"]))
+    texts += random.choices(WORDS["ordinary"], k=LINES_SHOWN - len(texts))
     seconds = sorted(random.uniform(0.0, 120.0) for _ in texts)
     lines = []
     for second, text in zip(seconds, texts, strict=True):

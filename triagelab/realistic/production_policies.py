@@ -5,7 +5,6 @@ Each asks about all services once, blames one, and tells how the fault reached t
 """
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from logtriage.play.actions import ALL_SERVICES, Action
@@ -69,11 +68,6 @@ class RankingPolicy(Policy):
         return path_to_users(ranking[0], callers, lambda name: hurt(evidence, name))
 
 
-def rule_policy(name: str, seed: int = 0) -> RankingPolicy:
-    """Return the policy of a rule of `real.rules`; none is random, so `seed` is not used."""
-    return RankingPolicy(RULES[name], name)
-
-
 class RankerPolicy(RankingPolicy):
     """The learned ranker: it blames the likeliest root, remedies its likeliest fault, or says that
     nothing is wrong. `path` is that of its weights; None for those that ship.
@@ -106,8 +100,12 @@ class RankerPolicy(RankingPolicy):
         ]
 
 
+def _rule_policy(name: str) -> Callable[[int], Policy]:
+    return lambda seed: RankingPolicy(RULES[name], name)
+
+
 PRODUCTION_POLICIES: dict[str, Callable[[int], Policy]] = {
     "random_ranking": lambda seed: RankingPolicy(random_ranking(seed), "random_ranking"),
-    **{name: partial(rule_policy, name) for name in RULES},
+    **{name: _rule_policy(name) for name in RULES},
     RANKER: lambda seed: RankerPolicy(),
 }

@@ -18,7 +18,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -49,6 +49,12 @@ from .supervised import BATCH, Example, batches, encode, train_on
 
 DIGESTED = 40  # examples of each kind whose digest identifies a finished model
 LEARNING_RATE, EXPERT_RATE = 0.02, 0.01  # peaks; see `supervised.train_on`
+EXPERT_LESSONS = (
+    Lesson("own", 16_000, NoisySession, temperature=1.0),
+    Lesson("dialects", 8_000, AugmentedSession, temperature=1.0),
+    # Where it is unsure, greedy play repeats itself, and sampling does not.
+    Lesson("greedy", 6_000, AugmentedSession, temperature=0.0),
+)
 
 VOCABULARY = 3000  # tokens, before the fixed pieces
 TOKENIZER_EXAMPLES = 400  # the tokenizer is trained on so many reading tasks and novice episodes
@@ -233,19 +239,14 @@ def build_expert(
     base: str | Path,
     seed: int = 0,
     imitated: int = 1500,
-    own: int = 16_000,
-    dialects: int = 8_000,
-    greedy: int = 6_000,
+    lessons: Sequence[Lesson] = EXPERT_LESSONS,
 ) -> Path:
     """Teach the model in `base` what `belief` would do, and save it in `folder`. A finished folder
     is returned as it is. `ValueError` if its settings differ, or if `base` holds no model.
 
     Args:
         imitated: how many of the expert's own episodes it imitates first.
-        own: how many episodes it then plays itself, corrected by the expert (see `distillation`).
-        dialects: how many more, with lexical augmentation (see `sft_tasks.AugmentedSession`).
-        greedy: how many more, which it also plays greedily: where it is unsure, greedy play repeats
-            itself, and sampling does not.
+        lessons: what it then plays itself, corrected by the expert (see `distillation`).
     """
     base = Path(base)
     weights = weights_digest(base)
@@ -255,9 +256,7 @@ def build_expert(
         "base": weights,
         "seed": seed,
         "shown": imitated,
-        "own": own,
-        "dialects": dialects,
-        "greedy": greedy,
+        **{lesson.name: lesson.episodes for lesson in lessons},
         "learning_rate": EXPERT_RATE,
         "examples": _digest(expert_episode(i) for i in range(DIGESTED)),
     }
@@ -268,11 +267,7 @@ def build_expert(
         examples = _conversations(expert_episode, imitated, tokenizer, tool_schemas())
         _imitate(model, examples, seed, EXPERT_RATE, "expert", log)
         first = imitated
-        for lesson in (
-            Lesson("own", own, NoisySession, temperature=1.0),
-            Lesson("dialects", dialects, AugmentedSession, temperature=1.0),
-            Lesson("greedy", greedy, AugmentedSession, temperature=0.0),
-        ):
+        for lesson in lessons:
             together = own_examples(model, tokenizer, lesson, first, seed)
             steps = math.ceil(lesson.episodes / BATCH)
             train_on(model, together, steps, seed, EXPERT_RATE, lesson.name, log)

@@ -54,24 +54,6 @@ LONGEST = 4096  # tokens of a whole conversation, more than an opening and `comp
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
-def plain_trainer(
-    trainer_class: Any, settings: dict[str, Any], world: tuple[Any, ...], parts: dict[str, Any]
-) -> Any:
-    """Make TRL's trainer.
-
-    Args:
-        trainer_class: `GRPOTrainer` with our loop or its own; see `loop` and `trainer`.
-        settings: of `GRPOConfig`; what is changed in it holds for the run.
-        world: what `TriageTools` takes, the environment.
-        parts: the trainer's other arguments: model, tokenizer, incidents and logs.
-    """
-    from trl import GRPOConfig  # not before the model: Unsloth must be imported before TRL
-
-    return trainer_class(
-        args=GRPOConfig(**settings), environment_factory=partial(TriageTools, *world), **parts
-    )
-
-
 def train(
     config: TrainingConfig,
     folder: str | Path,
@@ -80,7 +62,7 @@ def train(
     until: int | None = None,
     track: str = "",
     hours: float = math.inf,
-    make_trainer: Callable[..., Any] = plain_trainer,
+    make_trainer: Callable[..., Any] | None = None,
 ) -> Path:
     """Train with GRPO into `folder`, resuming where an earlier attempt stopped. Returns the trained
     model's folder, or the run's if `until` stopped it earlier.
@@ -91,7 +73,8 @@ def train(
         until: stop after this step, with a checkpoint, to go on another time; None: go to the end.
         track: a tracker for the metrics, one of transformers' `report_to`; empty for none.
         hours: train no longer than this, loading included; the model is that of the last step.
-        make_trainer: as `plain_trainer`; notebook 3 writes it out.
+        make_trainer: makes TRL's trainer from its class (see `loop` and `trainer`), settings of
+            `GRPOConfig`, the environment's arguments, and all other parts; see notebook 3.
 
     Raises:
         ValueError: when the folder holds a run with other settings, another process trains in it,
@@ -147,11 +130,12 @@ def _make_trainer(
     parts: dict[str, Any],
     open_episode: OpenEpisode | None,
     track: str,
-    make_trainer: Callable[..., Any],
+    make_trainer: Callable[..., Any] | None,
 ) -> Any:
     """TRL's trainer with our loop or its own; `parts` are its model, tokenizer and callbacks."""
     from datasets import Dataset
     from transformers.trainer_callback import PrinterCallback
+    from trl import GRPOConfig
 
     from .loop import KeptTrainer
     from .trainer import EpisodeRecorder, IncidentTrainer, check_settings, grpo_settings
@@ -166,7 +150,11 @@ def _make_trainer(
         "reward_funcs": [EpisodeRecorder(folder, count=config.loop == "trl")],
     }
     trainer_class = KeptTrainer if config.loop == "kept" else IncidentTrainer
-    trainer = make_trainer(trainer_class, settings, (opened, names), parts)
+    if make_trainer is None:
+        parts["environment_factory"] = partial(TriageTools, opened, names)
+        trainer = trainer_class(args=GRPOConfig(**settings), **parts)
+    else:
+        trainer = make_trainer(trainer_class, settings, (opened, names), parts)
     check_settings(trainer.args, settings)
     # TRL's constructor takes no setting of ours.
     trainer.credit, trainer.constrained = config.credit, config.constrained

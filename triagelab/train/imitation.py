@@ -158,16 +158,6 @@ class Imitator:
         for name, value in state.items():
             setattr(self, name, value)
 
-    def load_published(self, folder: Path, record: dict[str, Any]) -> None:
-        """Go on from a base without its `state.pt`, as it is published: with a new optimizer."""
-        from peft import set_peft_model_state_dict
-        from safetensors.torch import load_file
-
-        set_peft_model_state_dict(self.model, load_file(folder / "adapter_model.safetensors"))
-        self.average = {name: weight.detach().clone() for name, weight in self.weights.items()}
-        self.pool = record["examples"] // self.pool_size
-        self.seconds, self.log = record["seconds"], record["log"]
-
     def learn_pool(self) -> None:
         """Learn from the next pool of examples, and log the mean loss."""
         import torch
@@ -333,16 +323,19 @@ def build_imitated(
         record = base_record(folder, settings) or {"examples": 0, "finished": False}
         if record["finished"] if examples is None else record["examples"] >= examples:
             return folder
-        config = TrainingConfig(model=model, lora_rank=16, lora_alpha=32, seed=seed)
+        state = folder / "state.pt"
+        start = str(folder) if record["examples"] and not state.exists() else model
+        config = TrainingConfig(model=start, lora_rank=16, lora_alpha=32, seed=seed)
         adapted, tokenizer = load_to_train(config)
         taught = base_record(Path(model)) if loading.is_adapter(model) else None
         known = taught["examples"] if taught else 0
         kind = OnPolicyImitator if lessons == ON_POLICY else Imitator
         imitator = kind(adapted, tokenizer, Lessons(tokenizer, lessons, seed, known))
-        if (folder / "state.pt").exists():
-            imitator.load(folder / "state.pt")
-        elif record["examples"]:
-            imitator.load_published(folder, record)
+        if state.exists():
+            imitator.load(state)
+        elif record["examples"]:  # as it is published
+            imitator.pool = record["examples"] // imitator.pool_size
+            imitator.seconds, imitator.log = record["seconds"], record["log"]
         longest = 0.0
         while not _done(imitator, examples):
             pool_began = time.perf_counter()

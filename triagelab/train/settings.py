@@ -163,7 +163,7 @@ def deal(episodes: int, tasks: int, group: int, most_steps: int | None = None) -
 
 # Gradients are clipped a little above their median norm: a few large steps can ruin a run.
 _CPU: dict[str, Any] = {"varied": True, "max_grad_norm": 0.006}
-# Shared by the presets for a GPU, which by `cost` fit a free session on a T4 (see docs/t4.md).
+# Shared by the presets for a GPU, which fit a free session on a T4 (see docs/t4.md).
 _T4: dict[str, Any] = {
     "model": "Qwen/Qwen2.5-3B-Instruct",
     "loader": "unsloth",

@@ -6,9 +6,8 @@ What they need is imported when they run, so that `--help` is quick.
 import json
 import math
 from contextlib import ExitStack
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -21,10 +20,7 @@ app = typer.Typer()
 BASES = {"novice": "", "expert": " --expert BASE", "smollm2": " --model smollm2"}
 
 
-class Lessons(StrEnum):
-    NOVICE, EXPERT, ON_POLICY = "novice", "expert", "on-policy"
-
-
+Lessons = Literal["novice", "expert", "on-policy"]
 Hours = Annotated[
     float, Option(min=0.0, help="Begin no step and no batch that would not end within so many.")
 ]
@@ -71,7 +67,7 @@ def build_base_command(
     model: Annotated[
         str, Option(help="smollm2, or a folder or hub name: an adapter of it is taught instead.")
     ] = "",
-    lessons: Annotated[Lessons, Option(help="Whom the adapter imitates.")] = Lessons.NOVICE,
+    lessons: Annotated[Lessons, Option(help="Whom the adapter imitates.")] = "novice",
     examples: Annotated[
         int | None, Option(min=1, help="Of these lessons; by default until they no longer help.")
     ] = None,
@@ -87,12 +83,12 @@ def build_base_command(
 
     if expert and model:
         raise ValueError("--expert teaches an embedded base; with --model, choose --lessons expert")
-    if not model and (lessons is not Lessons.NOVICE or examples or hours < math.inf):
+    if not model and (lessons != "novice" or examples or hours < math.inf):
         raise ValueError(
             "--lessons, --examples and --hours are of an adapter; name its model by --model"
         )
     if model:
-        build_imitated(folder, model, lessons.value, seed, examples, hours)
+        build_imitated(folder, model, lessons, seed, examples, hours)
     elif expert:
         build_expert(folder, expert, seed)
     else:

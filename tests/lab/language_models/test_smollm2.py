@@ -11,7 +11,6 @@ import torch
 from helpers import needs, refusal
 from safetensors.torch import load_file
 from tiny_smollm2 import CHAT, install
-from transformers import PreTrainedTokenizerFast
 
 from logtriage.play.conversation import NATIVE
 from logtriage.play.episode import Episode
@@ -153,22 +152,10 @@ def test_a_trained_agent_keeps_its_protocol(folder, run, tmp_path):
     assert "base_model: HuggingFaceTB/SmolLM2-135M-Instruct" in text
 
 
-def test_a_template_is_known_by_what_it_writes(folder):
+def test_a_model_saved_with_our_template_talks_as_qwen():
     llama = SimpleNamespace(config=SimpleNamespace(model_type="llama", name_or_path="mine"))
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
-    qwen = qwen_template(short=False)
-    for template, same in (
-        (qwen, True),
-        (qwen_template(short=True), True),
-        (qwen.replace("{%- if tools %}", "\n\n{%- if  tools %}"), True),  # another TRL's
-        (qwen.replace("<tool_response>", "<answer>"), False),
-        (qwen.replace("assistant\\n", "assistant\\n<think>"), False),
-        ("{{ raise_exception('no <tool_call>') }}", False),
-        (CHAT, False),
-    ):
-        tokenizer.chat_template = template
-        assert is_qwen(llama, tokenizer) is same
-    assert not is_qwen(llama, SimpleNamespace(chat_template=None))
+    for template, same in ((qwen_template(short=True), True), (CHAT, False), (None, False)):
+        assert is_qwen(llama, SimpleNamespace(chat_template=template)) is same
 
 
 def test_what_is_not_installed_is_told_in_a_line(monkeypatch, tmp_path):

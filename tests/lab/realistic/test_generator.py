@@ -16,7 +16,7 @@ BLOCKS = [Block("train", number) for number in range(6)]
 def cause(block, kind, root):
     """What a fault of middling strength changes in every cluster of a block, all groups showing."""
     size = sizes(np.full(BLOCK, kind), np.full((BLOCK, 4), 0.5))
-    return consequences(block.mesh, np.arange(BLOCK), np.full(BLOCK, root), size)
+    return consequences(block.mesh, np.full(BLOCK, root), size)
 
 
 def digest(block):

@@ -89,8 +89,9 @@ def test_a_second_process_waits_and_finds_the_base_finished(tiny_base, tmp_path,
 
 def test_an_expert_is_known_by_its_base_and_its_lessons(tiny_base, tmp_path, monkeypatch):
     monkeypatch.setattr(base_model, "DIGESTED", 2)  # each takes the posteriors of an episode
-    folder = build_expert(tmp_path / "expert", tiny_base, imitated=2, own=4, dialects=2, greedy=2)
+    lessons = [lesson._replace(episodes=2) for lesson in base_model.EXPERT_LESSONS]
+    folder = build_expert(tmp_path / "expert", tiny_base, 0, 2, lessons)
     taught = (folder / "model.safetensors").read_bytes()
     assert taught != (tiny_base / "model.safetensors").read_bytes()
     with pytest.raises(ValueError, match="built with"):
-        build_expert(folder, folder, imitated=2, own=4, dialects=2, greedy=2)
+        build_expert(folder, folder, 0, 2, lessons)
