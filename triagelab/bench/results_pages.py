@@ -39,14 +39,11 @@ from .strata import with_truth
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/LEADERBOARD.md": {"leaderboard": lambda: leaderboard_table(listed_stages())},
     "results/README.md": {"novice": partial(track_table, "novice"), "splits": splits_table},
-    "docs/smollm2.md": {
-        "stages": partial(stages_table, "free", "constrained"),
-        "splits": new_splits_table,
-    },
+    "docs/smollm2.md": {"stages": partial(stages_table, "constrained"), "splits": new_splits_table},
     "results/training.md": {
         "expert": partial(track_table, "expert"),
         "gains": gains_table,
-        "sampled": partial(stages_table, "sampled"),
+        "ways": partial(stages_table, "free", "sampled"),
     },
     "docs/real.md": {"real": real_incidents_table},
 }

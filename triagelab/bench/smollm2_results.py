@@ -31,6 +31,7 @@ COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
     # The stage before, that after or the seeds of that, and how they played.
     ("novice/base", ["novice/seed-1/model"], "constrained"),
     ("novice/base", ["novice/seed-1/model"], "sampled"),
+    ("novice/again", ["novice/more"], "constrained"),
     *(("expert/base", [seed], "constrained") for seed in SEEDS),
     ("expert/base", SEEDS, "constrained"),
     ("expert/base", [AVERAGED], "constrained"),
@@ -108,7 +109,7 @@ def stages_table(*ways: str) -> str:
     made, refused = frame["calls"].sum(), frame["malformed"].sum()
     sampled = ""
     if "sampled" in ways:
-        sampled = " SmolLM2 plays by the grammar, at temperature 1, as GRPO does; others do not."
+        sampled = " Sampled, SmolLM2 plays by the grammar, at temperature 1, as GRPO does."
     incidents = everyone.groupby("policy")["index"].nunique()
     rows = []
     for row in policy_scores(everyone).to_dict("records"):
@@ -220,9 +221,10 @@ def stage_facts() -> dict[str, Any]:
     `smollm2.gain.1` and so on with each, `smollm2.averaged` if their weights are averaged, and
     `smollm2.over_more` over as much more imitation, which gains `smollm2.more`. Corrections in own
     play gain `smollm2.corrected`. All are of the `smollm2.incidents` of each task. In sampled play
-    the seeds gain `smollm2.sampled`. `smollm2.roots.lessons` and so on say how many real roots of
-    all splits are found, `smollm2.dismissed.alarms` and `.faults` how many false alarms and faults
-    are dismissed after corrections.
+    the seeds gain `smollm2.sampled`. More of the novice's lessons, the control of GRPO there, gain
+    `smollm2.novice_more`. `smollm2.roots.lessons` and so on say how many real roots of all splits
+    are found, `smollm2.dismissed.alarms` and `.faults` how many false alarms and faults are
+    dismissed after corrections.
     """
     frame, _ = _on_test()
     means = frame.groupby(["policy", "task"])["score"].mean().groupby("policy").mean()
@@ -244,6 +246,7 @@ def stage_facts() -> dict[str, Any]:
         "smollm2.corrected": gain("expert/base", CORRECTED),
         "smollm2.more": gain("expert/base", "expert/more"),
         "smollm2.over_more": gain("expert/more", *SEEDS),
+        "smollm2.novice_more": gain("novice/again", "novice/more"),
         "smollm2.incidents": f"{frame[frame['policy'].isin(learned)]['index'].nunique()}",
         "smollm2.roots.lessons": _counted(held, "expert/base", "faults_detected"),
         "smollm2.roots.averaged": _counted(held, AVERAGED, "faults_detected"),

@@ -26,7 +26,8 @@ GRPO = "expert's lessons, then GRPO"
 STAGES = {
     "novice/base": "novice's lessons",
     "novice/seed-1/model": "novice's lessons, then GRPO",
-    "novice/more": "novice's lessons, and more",
+    "novice/again": "novice's lessons, again",
+    "novice/more": "novice's lessons, again, and more",
     "expert/base": "expert's lessons",
     "expert/seed-1/model": f"{GRPO}, seed 1",
     "expert/seed-2/model": f"{GRPO}, seed 2",
