@@ -62,7 +62,7 @@ def names_of(split: str, index: int) -> list[str]:
     prefix = "".join(random.choice("abcdefghijklmnoprstuvw") for _ in range(random.randint(2, 4)))
     names = []
     for noun in random.sample(NOUNS, size):
-        end = random.choice(style["ends"]) if style["ends"] else ""
+        end = random.choice(WORDS[style["ends"]]) if "ends" in style else ""
         names.append(style["form"].format(noun=noun, Noun=noun.title(), prefix=prefix, end=end))
     return names
 
