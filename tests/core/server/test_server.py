@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 import requests
-from helpers import ROOT, SESSIONS, serving
+from helpers import ROOT, SESSIONS, serving, serving_here
 from openenv.cli.__main__ import app as openenv
 from typer.testing import CliRunner
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -19,7 +19,7 @@ from logtriage.client import LogtriageEnv
 from logtriage.environment import TriageEnvironment
 from logtriage.models import TriageAction
 from logtriage.play.actions import ACTION_TYPES, action_values
-from logtriage.server.app import MAX_MESSAGE, Guard
+from logtriage.server.app import MAX_MESSAGE, make_app
 from logtriage.world.faults import FAULTS
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SPLITS, TASKS
@@ -247,22 +247,14 @@ def test_no_request_makes_or_ends_sessions_beyond_the_limit(url):
             assert other.say("state")["data"]["task"] == ""
 
 
-def test_an_idle_session_is_closed():
-    sent, received = [], []
-
-    async def silence():
-        await asyncio.sleep(60)
-
-    async def send(event):
-        sent.append(json.loads(event["text"])["data"])
-
-    async def session(scope, receive, send):
-        received.append(await receive())
-
-    guarded = Guard(session, idle_seconds=0.05)({"type": "websocket"}, silence, send)
-    asyncio.run(asyncio.wait_for(guarded, timeout=5))
-    assert received[0]["type"] == "websocket.disconnect"  # upon which OpenEnv frees the session
-    assert "no message for 0.05 s" in sent[0]["message"] and sent[0]["code"] == "SESSION_ERROR"
+def test_an_idle_session_is_told_and_closed(monkeypatch):
+    # That its room is free again: `test_remote`.
+    monkeypatch.setattr("logtriage.server.app.IDLE_SECONDS", 0.05)
+    with serving_here(make_app(1)) as url, Wire(url) as wire:
+        said = json.loads(wire.socket.recv(timeout=5))["data"]
+        assert "no message for 0.05 s" in said["message"] and said["code"] == "SESSION_ERROR"
+        with pytest.raises(ConnectionClosed):
+            wire.socket.recv(timeout=5)
 
 
 def test_plain_requests_show_nothing_of_an_open_incident(url):
