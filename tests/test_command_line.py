@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from helpers import refusal, run
+from shop_log import calm, trouble, written
 from talking_server import RESOLVES, refused, talking
 from typer.testing import CliRunner
 
@@ -178,13 +179,8 @@ def test_train_alone_trains_the_embedded_model_where_there_is_no_gpu(tmp_path, m
     assert config["model"] == "base" and config["steps"] == 80
 
 
-SHOP = {"INFO web-app: page {n} shown": 0, "INFO cart-db: checkpoint {n} done": 0}
-SHOP["ERROR web-app: call to cart-db failed"] = 3300  # from this second on
-SHOP_LOG = "".join(
-    f"2026-11-22 03:{second // 60:02}:{second % 60:02} {text.format(n=second)}\n"
-    for second in range(0, 3600, 5)
-    for text, start in SHOP.items()
-    if second >= start
+SHOP_LOG = written(
+    calm(("web-app", "cart-db"), step=5) + trouble("web-app", "call to cart-db failed", start=3300)
 )
 FIRST = "cart-db, since 2026-11-22 03:55:00: possible, "
 
