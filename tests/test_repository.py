@@ -147,40 +147,30 @@ def test_without_runs_or_with_unfinished_ones_nothing_is_touched(tmp_path, monke
 
 def test_a_published_seed_stays_and_takes_no_other_recipe_beside_it(tmp_path, monkeypatch):
     # After `make demo` there is one seed of five, from the base in the package.
-    results, runs = tmp_path / "results", tmp_path / "runs"
-    monkeypatch.setattr(published, "RESULTS", results)
-    for name in ("evaluate_splits", "evaluate_checkpoints", "audit_run"):
-        monkeypatch.setattr(published, name, lambda run: None)
-    monkeypatch.setattr(published, "ship", lambda run: None)
-    for seed in (1, 2):
-        (results / "novice" / f"seed-{seed}").mkdir(parents=True)
-    (results / "novice" / "base.json").write_text("published")
-    kept = results / "novice" / "seed-2" / "config.json"
-    kept.write_text('{"settings": {"seed": 2, "steps": 90}}')
-    run = finished_run(runs / "novice" / "seed-1")
-    (run / "config.json").write_text('{"settings": {"seed": 1, "steps": 30}}')
-    shutil.rmtree(run.parent / "base")
-    with pytest.raises(SystemExit, match=r"seed-2 and .*seed-1 differ in steps"):
-        published.collect(runs)
-    assert not (results / "novice" / "seed-1" / "config.json").exists()
-    kept.write_text('{"settings": {"seed": 2, "steps": 30}}')
-    published.collect(runs)
-    assert (results / "novice" / "seed-1" / "config.json").exists() and kept.exists()
-    assert (results / "novice" / "base.json").read_text() == "published"
-
-
-def test_seeds_of_two_recipes_are_no_track(tmp_path):
-    runs = [tmp_path / f"seed-{seed}" for seed in range(3)]
-    for seed, run in enumerate(runs):
-        run.mkdir()
-        settings = {"seed": seed, "steps": 200, "weights": "abc"}
+    def record(run, **changes):
+        settings = {"seed": run.name, "steps": 30, "weights": "abc", **changes}
         (run / "config.json").write_text(json.dumps({"settings": settings}))
-    published.check_alike(runs)
-    for changed, value in (("steps", 90), ("weights", "another base")):
-        settings = {"seed": 2, "steps": 200, "weights": "abc", changed: value}
-        (runs[2] / "config.json").write_text(json.dumps({"settings": settings}))
-        with pytest.raises(ValueError, match=f"seed-2 and .*seed-0 differ in {changed}"):
-            published.check_alike(runs)
+
+    monkeypatch.setattr(published, "RESULTS", tmp_path / "results")
+    for name in ("evaluate_splits", "evaluate_checkpoints", "audit_run", "ship"):
+        monkeypatch.setattr(published, name, lambda run: None)
+    first, second, third = (published.RESULTS / "novice" / f"seed-{seed}" for seed in (1, 2, 3))
+    for folder in (first, second, third):
+        folder.mkdir(parents=True)
+    (first.parent / "base.json").write_text("published")
+    run = finished_run(tmp_path / "runs" / "novice" / "seed-1")
+    shutil.rmtree(run.parent / "base")
+    record(run)
+    record(second)
+    for name, value in (("steps", 90), ("weights", "another base")):
+        record(third, **{name: value})
+        with pytest.raises(SystemExit, match=f"seed-3 and .*seed-1 differ in {name}"):
+            published.collect(tmp_path / "runs")
+    assert not (first / "config.json").exists()
+    record(third)
+    published.collect(tmp_path / "runs")
+    assert (first / "config.json").exists() and (third / "config.json").exists()
+    assert (first.parent / "base.json").read_text() == "published"
 
 
 def test_no_tracked_file_is_large_or_ignored():
