@@ -45,17 +45,13 @@ def plain(n):
 
 
 def otlp(n):
+    def record(at, level, text):
+        head = {"timeUnixNano": str(at * 10**9), "severityText": level.upper()}
+        return {**head, "body": {"stringValue": text}}
+
     def batch(name):
         resource = {"attributes": [{"key": "service.name", "value": {"stringValue": name}}]}
-        records = [
-            {
-                "timeUnixNano": str(at * 10**9),
-                "severityText": level.upper(),
-                "body": {"stringValue": text},
-            }
-            for at, level, who, text in rows(n)
-            if who == name
-        ]
+        records = [record(at, level, text) for at, level, who, text in rows(n) if who == name]
         return {"resource": resource, "scopeLogs": [{"scope": {}, "logRecords": records}]}
 
     return {"resourceLogs": [batch(name) for name in WHO]}
@@ -70,18 +66,10 @@ def loki(n):
 
 
 def elasticsearch(n):
-    hits = [
-        {
-            "_index": "logs",
-            "_source": {
-                "@timestamp": iso(at),
-                "log": {"level": level},
-                "service": {"name": who},
-                "message": text,
-            },
-        }
-        for at, level, who, text in rows(n)
-    ]
+    hits = []
+    for at, level, who, text in rows(n):
+        source = {"@timestamp": iso(at), "log": {"level": level}, "service": {"name": who}}
+        hits.append({"_index": "logs", "_source": {**source, "message": text}})
     return {"took": 3, "hits": {"total": {"value": n}, "hits": hits}}
 
 
@@ -137,17 +125,10 @@ def test_the_level_of_a_record_is_found(field, level):
 
 def test_a_namespace_does_not_speak():
     texts = ("page is shown", "basket is saved", "mail is sent")
-    rows = [
-        {
-            "date": AT + i,
-            "log": f"{texts[i % 3]} {i}",
-            "kubernetes": {
-                "namespace_name": "kube-system" if i % 2 else "shop",
-                "container_name": WHO[i % 3],
-            },
-        }
-        for i in range(60)
-    ]
+    rows = []
+    for i in range(60):
+        pod = {"namespace_name": "kube-system" if i % 2 else "shop", "container_name": WHO[i % 3]}
+        rows.append({"date": AT + i, "log": f"{texts[i % 3]} {i}", "kubernetes": pod})
     assert set(read_text("\n".join(map(json.dumps, rows))).tally.services) == set(WHO)
 
 
