@@ -146,12 +146,9 @@ def test_the_verdict_adds_up():
     assert [row[1].text for row in rows[:4]] == ["P1", "user-db", "scale user-db", "dba"]
     assert [row[2].text for row in rows[:4]] == ["P1", "user-db", "restart user-db", "dba"]
     points = [float(row[-1].text) for row in rows]
-    assert (
-        len(points) == 6
-        and points[-1] == pytest.approx(-env.state.score["cost"])
-        and env.state.score["cost"] > 0
-    )
-    assert sum(points) == pytest.approx(env.state.score["total"], abs=0.003)
+    score = env.state.score
+    assert len(points) == 6 and points[-1] == pytest.approx(-score["cost"]) and score["cost"] > 0
+    assert sum(points) == pytest.approx(score["total"], abs=0.003)
     assert "The gate" not in drawn
 
 

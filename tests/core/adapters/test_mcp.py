@@ -89,12 +89,8 @@ async def speaking(how, options):
         )
         return
     address = f"http://127.0.0.1:{(port := free_port())}/mcp"
-    process = subprocess.Popen(
-        [*COMMAND, *options, "--http", str(port)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    command = [*COMMAND, *options, "--http", str(port)]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         assert address in process.stdout.readline()
         first_answer(address, process)  # what is said comes just before what is served

@@ -44,17 +44,11 @@ def evaluate(url, folder, agent=None, **taskset):
 
     # A display, an upload and (0.3.1 only) worker processes are what it does unless told not to.
     quiet = {name: None for name in ("rich", "serve") if name in EvalConfig.model_fields}
-    config = EvalConfig(
-        env={
-            "taskset": {"id": "logtriage", "split": SPLIT, "episodes": EPISODES, **taskset},
-            "agent": agent or {},
-        },
-        client={"type": "eval", "base_url": url, "api_key_var": "NO_SUCH_KEY"},
-        model="toy",
-        push=False,
-        output_dir=folder,
-        **quiet,
-    )
+    quiet |= {"push": False, "output_dir": folder}
+    taskset = {"id": "logtriage", "split": SPLIT, "episodes": EPISODES, **taskset}
+    client = {"type": "eval", "base_url": url, "api_key_var": "NO_SUCH_KEY"}
+    env = {"taskset": taskset, "agent": agent or {}}
+    config = EvalConfig(env=env, client=client, model="toy", **quiet)
     episodes = asyncio.run(run_eval(config))
     assert all(episode.ok for episode in episodes), [episode.errors for episode in episodes]
     return {trace.task.data.name: trace for episode in episodes for trace in episode.traces}
@@ -106,12 +100,8 @@ def test_its_own_validation_passes(tmp_path):
     from verifiers.v1.cli.validate import run_validate
     from verifiers.v1.configs.cli.validate import ValidateConfig
 
-    config = ValidateConfig(
-        taskset={"id": "logtriage", "episodes": 1},
-        runtime={"type": "subprocess"},
-        output_dir=tmp_path,
-        rich=False,
-    )
+    plan = {"taskset": {"id": "logtriage", "episodes": 1}, "runtime": {"type": "subprocess"}}
+    config = ValidateConfig(**plan, output_dir=tmp_path, rich=False)
     rows = asyncio.run(run_validate(config))
     assert [row["reason"] for row in rows] == ["valid"] * 3
 
