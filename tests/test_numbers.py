@@ -45,11 +45,6 @@ def text_of(file):
     return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
 
 
-def blocks_in(text):
-    """The names of the tables and paragraphs that stand between markers."""
-    return set(re.findall(r"<!-- (\w+) -->", text))
-
-
 # Tables and paragraphs of finished studies, whose code is gone: they stay as they were written.
 FINISHED = (
     *("apart", "beside", "calibration", "confidence", "cost", "dials", "estimators", "grounded"),
@@ -108,7 +103,8 @@ def test_no_number_of_a_finished_study_is_written_anew_or_stands_in_the_readme(m
     assert {"own-logs/root-cause-bench.json", "production/apart.csv", "gpu/memory.csv"} <= files
     code = "".join(path.read_text() for path in (ROOT / "triagelab" / "bench").glob("*.py"))
     assert not {name for name in files if f'"{name}"' in code}
-    assert blocks_in(text_of("README.md")) == {*TABLES.get("README.md", ())}
+    blocks = re.findall(r"<!-- (\w+) -->", text_of("README.md"))
+    assert {*blocks} == {*TABLES.get("README.md", ())}
 
 
 @pytest.mark.parametrize("file", PAGES)

@@ -42,10 +42,6 @@ def collect(url, plan):
     return [(sent.operation, json.loads(sent.response_json)["data"]) for sent in exchanges]
 
 
-def observed(exchanges):
-    return [answer for operation, answer in exchanges if operation != "state"]
-
-
 def test_oracle_max(url, monkeypatch, capsys):
     assert DECLARED.oracle.form == "script"
     script = str(PACKAGE / DECLARED.oracle.location)
@@ -56,7 +52,7 @@ def test_oracle_max(url, monkeypatch, capsys):
 
 @pytest.mark.parametrize("plan", CANARIES, ids=lambda plan: plan.reset.episode_id)
 def test_canary_floor(url, plan):
-    first, *_, last = observed(collect(url, plan))
+    first, *_, last = (answer for operation, answer in collect(url, plan) if operation != "state")
     assert last["done"] and last["reward"] == first["reward"] == LOWEST
     assert last["reward"] <= HIGHEST - MANIFEST.reward.floor_margin
 

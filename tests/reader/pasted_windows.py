@@ -17,7 +17,7 @@ from random import Random
 
 from corpus import FORMATS, ROOT, SHOP, Entry, drawn, formatted, table
 
-from logreader.answer import Answer, answer_of
+from logreader.answer import answer_of
 from logreader.causes import CAUSES
 from logreader.log import read_named
 from logreader.sureness import LIKELY
@@ -86,11 +86,6 @@ def is_answerable(entries: list[Entry], root: str) -> bool:
     )
 
 
-def answer_to(name: str, entries: list[Entry]) -> Answer:
-    """The answer to entries in a format."""
-    return answer_of(read_named(formatted(FORMATS[name], entries)))
-
-
 def measure(half: str) -> Counter[str]:
     """Count windows by kind, and what was right or wrong about the answers."""
     counts: Counter[str] = Counter()
@@ -98,7 +93,7 @@ def measure(half: str) -> Counter[str]:
         if kind == "sick" and not is_answerable(entries, root):
             counts["not answerable"] += 1
             continue
-        answer = answer_to(name, entries)
+        answer = answer_of(read_named(formatted(FORMATS[name], entries)))
         first = answer.suspects[0] if answer.suspects else None
         right = kind == "sick" and is_root(answer.root, root)
         counts[kind] += 1

@@ -13,12 +13,6 @@ from logtriage.world.tasks import TASKS, splits_on
 from logtriage.world.topology import REST_UTILISATION, Topology
 from logtriage.world.topology_file import load_call_graph, load_topology
 
-
-def written(services):
-    """The file that describes them."""
-    return yaml.safe_dump({"services": [vars(service) for service in services]})
-
-
 WEB, DB = "- {name: web, kind: edge, calls: [db]}\n", "- {name: db, kind: database}\n"
 
 # Contents of the file, and what is said of it. Invalid graphs: `test_call_graph`.
@@ -129,7 +123,7 @@ def test_any_graph_is_played_or_answered(tmp_path_factory, services, task, rando
     except ValueError as error:
         assert "timeout" in str(error)  # the one thing such a graph can get wrong
         return
-    path.write_text(written(shuffled))
+    path.write_text(yaml.safe_dump({"services": [vars(service) for service in shuffled]}))
     assert set(load_topology(path).services) == set(services)
     for load, capacity in zip(topology.network.rest_load, topology.network.capacity, strict=True):
         assert load / capacity == pytest.approx(REST_UTILISATION)
