@@ -23,9 +23,6 @@ from logtriage.environment import TriageEnvironment
 env = TriageEnvironment()
 assert "api-gateway" in env.reset().text and "<svg" in env.render_web({})
 """
-REAL = """
-assert env.reset(task="real", split="petshop", index=0).text
-"""
 NOT_INSTALLED = """
 try:
     env.reset(task="real")
@@ -40,10 +37,11 @@ def test_the_package_plays_and_serves_without_what_it_does_not_install():
     project = tomllib.loads((ROOT / "logtriage" / "pyproject.toml").read_text())["project"]
     assert not HEAVY & set(project["dependencies"])
     block = f"import sys; sys.modules.update(dict.fromkeys({HEAVY}))"
+    real = "assert env.reset(task='real', split='petshop', index=0).text"
     # OpenEnv is imported without gradio, which is left to others.
     gradio = "from importlib.util import find_spec\n"
     gradio += "assert 'gradio' not in sys.modules and find_spec('gradio')"
-    subprocess.run([sys.executable, "-c", f"{block}\n{USE}{REAL}\n{gradio}"], check=True, cwd=ROOT)
+    subprocess.run([sys.executable, "-c", f"{block}\n{USE}{real}\n{gradio}"], check=True, cwd=ROOT)
 
 
 @pytest.mark.slow

@@ -139,10 +139,8 @@ def investigation(incident):
     does not exist.
     """
     others = [name for name in incident.topology.names if name != incident.root][:3]
-    return [
-        *(act("request_more_logs", name) for name in ("all", *others, incident.root or "all")),
-        act("sudo"),
-    ]
+    asked = ("all", *others, incident.root or "all")
+    return [*(act("request_more_logs", name) for name in asked), act("sudo")]
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -62,10 +62,9 @@ def run_cell(python, script, home):
     )
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS[-1:], ids=lambda path: path.stem)
-def test_without_the_repository_a_cell_says_what_to_do(path, tmp_path):
+def test_without_the_repository_a_cell_says_what_to_do(tmp_path):
     # As on Colab, where there is neither Google Drive here nor anything at the address.
-    cell = install_cell(path).replace("/content/", f"{tmp_path}/content/")
+    cell = install_cell(NOTEBOOKS[-1]).replace("/content/", f"{tmp_path}/content/")
     cell = cell.replace(f"https://github.com/{logtriage.REPOSITORY}", f"file://{tmp_path}/none")
     (tmp_path / "cell.ipy").write_text(cell)
     done = run_cell(sys.executable, tmp_path / "cell.ipy", tmp_path)
@@ -74,15 +73,14 @@ def test_without_the_repository_a_cell_says_what_to_do(path, tmp_path):
     assert "Traceback" not in said and "chdir" not in said and "pip" not in said
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS[-2:-1], ids=lambda path: path.stem)
-def test_a_cell_is_rehearsed_in_a_fresh_environment(path, tmp_path):
+def test_a_cell_is_rehearsed_in_a_fresh_environment(tmp_path):
     """As on Colab, but that the repository is this one and its requirements are installed."""
     fresh = tmp_path / "fresh"
     venv.create(fresh, with_pip=True)
     (packages,) = fresh.glob("lib/python*/site-packages")
     (packages / "installed.pth").write_text("\n".join(site.getsitepackages()))
     content = tmp_path / "content"
-    cell = install_cell(path).replace("/content/", f"{content}/")
+    cell = install_cell(NOTEBOOKS[-2]).replace("/content/", f"{content}/")
     cell = cell.replace(f"https://github.com/{logtriage.REPOSITORY}", f"file://{ROOT}")
     script = tmp_path / "notebooks" / "cell.ipy"
     script.parent.mkdir()

@@ -1,6 +1,7 @@
 """Times as logs write them."""
 
 from datetime import UTC, datetime
+from itertools import product
 
 import pytest
 
@@ -136,10 +137,8 @@ def test_a_time_of_day_beside_dated_files_is_of_their_day():
     dated = "".join(f"2026-11-22 03:04:{i:02d} INFO up {i}\n" for i in range(20))
     bare = "".join(f"03:04:{i:02d} ERROR no {i}\n" for i in range(20))
     tally = read_named({"web.log": dated.encode(), "cart.log": bare.encode()}).tally
-    buckets = {tally.services[tally.shapes[shape].service]: [] for _, shape in tally.counts}
-    for bucket, shape in tally.counts:
-        buckets[tally.services[tally.shapes[shape].service]].append(bucket)
-    assert sorted(set(buckets["cart"])) == sorted(set(buckets["web"])) == [*range(AT - 5, AT + 15)]
+    said = {(tally.services[shape.service], second) for second, shape, _ in tally.lines()}
+    assert said == {*product(("cart", "web"), range(AT - 5, AT + 15))}
 
 
 def test_the_form_of_most_lines_comes_first_and_a_rare_one_is_left_out():

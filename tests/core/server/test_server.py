@@ -24,8 +24,6 @@ from logtriage.world.faults import FAULTS
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SPLITS, TASKS
 
-JSON = {"Content-Type": "application/json"}
-
 
 class Wire:
     """One WebSocket session, as the bytes that cross it: `frames` keeps every text received."""
@@ -164,7 +162,7 @@ BAD_REQUESTS = [
 
 @pytest.mark.parametrize("path, body, expected", BAD_REQUESTS)
 def test_a_bad_plain_request_is_the_clients_mistake(url, path, body, expected):
-    answer = requests.post(url + path, data=json.dumps(body), headers=JSON, timeout=10)
+    answer = requests.post(url + path, json=body, timeout=10)
     assert 400 <= answer.status_code < 500 and expected in json.dumps(answer.json()), answer.text
 
 
