@@ -31,14 +31,20 @@ PARTS = {
     "json tenants": ("acme globex initech", JSON + '"tenant": "{who}"}}'),
     "json zones": ("eu-west-1 us-east-1 ap-south-1", JSON + '"az": "{who}"}}'),
 }
-DID = "order {n} saved ~ login of {n} ~ cart {n} is empty ~ import of {n} rows ~ lock {n} taken"
+DID = [
+    "order {n} saved",
+    "login of {n}",
+    "cart {n} is empty",
+    "import of {n} rows",
+    "lock {n} taken",
+]
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_what_parts_the_lines_of_one_program_is_no_service_for_sure(name):
     names, form = PARTS[name][0].split(), PARTS[name][1]
     rows = trouble(names[1], "order {n} not saved: row is locked")
-    for at, did in enumerate(DID.split(" ~ ")):
+    for at, did in enumerate(DID):
         for name in names:
             rows += trouble(name, did, "INFO", 10 * at, step=50)
     lines = [line.split(" ", 4) for line in written(rows).splitlines()]
