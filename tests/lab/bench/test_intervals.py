@@ -111,28 +111,12 @@ def test_a_share_of_seeds_is_a_ratio_of_means():
 @pytest.mark.slow  # it checks the method, which no change elsewhere can break
 def test_three_seeds_hold_the_truth_about_as_often_as_they_say():
     # Scores of 100 incidents after three trainings, of which seeds, incidents and both vary.
-    random, times = np.random.default_rng(9), 400
-
-    def hardness():
-        return random.normal(0, 0.3, (1, 100))
-
-    def scores(incidents):
-        return random.normal(0, 0.05, (3, 1)) + incidents + random.normal(0, 0.2, (3, 100))
-
-    def coverage(intervals, truth):
-        return np.mean([low <= truth <= high for _, low, high in intervals])
-
-    means = [two_way_mean([scores(hardness())]) for _ in range(times)]
-    assert 0.88 <= coverage(means, 0.0) <= 0.98  # a little narrow
-
-    # Two recipes that differ by 0.1, paired on the same incidents: the truth is for other seeds.
-    same = hardness()
-    pairs = [(scores(same).mean(1), 0.1 + scores(same).mean(1)) for _ in range(times)]
-    for paired in (True, False):
-        differences = [compare_recipes(*pair, paired)[0] for pair in pairs]
-        assert 0.92 <= coverage(differences, 0.1) <= 0.99, paired
-    # What was published before resampled three seeds as they are, and was far too bold.
-    assert coverage([mean_interval(ours - theirs) for theirs, ours in pairs], 0.1) < 0.85
+    random, held = np.random.default_rng(9), 0
+    for _ in range(400):
+        incidents, seeds = random.normal(0, 0.3, (1, 100)), random.normal(0, 0.05, (3, 1))
+        _, low, high = two_way_mean([seeds + incidents + random.normal(0, 0.2, (3, 100))])
+        held += low <= 0.0 <= high
+    assert 0.88 <= held / 400 <= 0.98  # a little narrow
 
 
 # -- two recipes ---------------------------------------------------------------------------------
