@@ -162,10 +162,11 @@ def test_processor_time_adds_up_over_attempts(tmp_path):
 
 
 def test_training_ends_when_several_steps_in_a_row_teach_nothing(tmp_path, capsys):
-    # In fp16 the loss may be finite while every step is skipped.
+    # In fp16 the loss may be finite while every step is skipped; in other precisions the first
+    # such step is the last (`test_grpo`).
     log = MetricsLog(tmp_path, 99, False, None, math.inf)
     log.on_train_begin(None, TrainerState(), None)
-    half, whole = SimpleNamespace(fp16=True), SimpleNamespace(fp16=False)
+    half = SimpleNamespace(fp16=True)
     norms = [math.nan] * 4 + [0.1] + [math.inf] * 5
     for step, norm in enumerate(norms[:-1], 1):
         logs = {"reward": 0.5, "loss": 0.1, "grad_norm": norm}
@@ -173,8 +174,3 @@ def test_training_ends_when_several_steps_in_a_row_teach_nothing(tmp_path, capsy
     with pytest.raises(ValueError, match="of step 10 are not finite, in 5 steps in a row"):
         log.on_log(half, TrainerState(global_step=10), None, logs)
     assert capsys.readouterr().out.count("taught nothing") == 9
-    # In other precisions no step is skipped, and the weights are spoiled at once.
-    log = MetricsLog(tmp_path, 99, False, None, math.inf)
-    log.on_train_begin(None, TrainerState(), None)
-    with pytest.raises(ValueError, match="of step 1 are not finite"):
-        log.on_log(whole, TrainerState(global_step=1), None, logs)
