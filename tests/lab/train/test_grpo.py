@@ -277,8 +277,11 @@ def test_production_is_trained_on_by_the_root_cause_alone(loop, tiny_base, tmp_p
     )
 
 
-def test_threads_that_wait_sleep():
-    code = "import os, sys, triagelab.train; print(os.environ['OMP_WAIT_POLICY'], *sys.modules)"
+def test_threads_that_wait_sleep_and_nothing_is_imported_before_unsloth():
+    # torch reads the policy when it is imported; Unsloth, imported when training starts, must come
+    # before transformers.
+    words = "os.environ['OMP_WAIT_POLICY'], *sys.modules"
+    code = f"import os, sys, triagelab.train.publication; print({words})"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     policy, *modules = said.stdout.split()
-    assert policy == "PASSIVE" and "torch" not in modules  # which reads it when it is imported
+    assert policy == "PASSIVE" and not {"torch", "transformers"} & {*modules}

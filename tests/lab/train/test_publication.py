@@ -183,10 +183,3 @@ def test_publishing_needs_a_token_and_an_owner(run, fake_hub, monkeypatch):
     for name in ("create_repo", "upload_folder"):  # the real Hub takes what the fake one does
         asked = {*signature(getattr(FakeHub, name)).parameters} - {"self", "name"}
         assert asked <= set(signature(getattr(HfApi, name)).parameters), name
-
-
-@pytest.mark.slow
-def test_nothing_here_imports_transformers():
-    # Unsloth, which is imported when training starts, must come before it.
-    code = "import sys, triagelab.train.publication; assert 'transformers' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
