@@ -162,7 +162,7 @@ def test_qwen3_instruct_reads_the_same_text(tokenizers):
         ("unsloth/qwen3-4b-instruct-2507-unsloth-bnb-4bit", "qwen3", "<think>", True),
         ("you/merged", "qwen3", "as TRL's", True),
         ("Qwen/Qwen3-4B", "qwen3", "<think>", False),
-        ("meta/llama", "llama", "", False),
+        ("meta/llama", "llama", None, False),
     ],
 )
 def test_a_qwen_that_never_thinks_has_one_template(name, kind, template, same):

@@ -3,14 +3,13 @@ the real one.
 """
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from helpers import needs, refusal
 from safetensors.torch import load_file
-from tiny_smollm2 import CHAT, install
+from tiny_smollm2 import install
 
 from logtriage.play.conversation import NATIVE
 from logtriage.play.episode import Episode
@@ -18,11 +17,9 @@ from triagelab.bench.registry import in_memory
 from triagelab.bench.run_evaluation import base_and_trained
 from triagelab.language_models import smollm2
 from triagelab.language_models.loading import (
-    is_qwen,
     load_agent,
     load_language_model,
     load_player,
-    qwen_template,
     resolve_model,
     weights_digest,
 )
@@ -150,12 +147,6 @@ def test_a_trained_agent_keeps_its_protocol(folder, run, tmp_path):
     assert load_agent(tmp_path / "merged").grammar is not None
     text = (write_model(run, "you/agent") / "README.md").read_text()
     assert "base_model: HuggingFaceTB/SmolLM2-135M-Instruct" in text
-
-
-def test_a_model_saved_with_our_template_talks_as_qwen():
-    llama = SimpleNamespace(config=SimpleNamespace(model_type="llama", name_or_path="mine"))
-    for template, same in ((qwen_template(short=True), True), (CHAT, False), (None, False)):
-        assert is_qwen(llama, SimpleNamespace(chat_template=template)) is same
 
 
 def test_what_is_not_installed_is_told_in_a_line(monkeypatch, tmp_path):
