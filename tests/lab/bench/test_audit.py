@@ -32,11 +32,6 @@ SILENT = "silent_degradation"
 audit = partial(rollout, judge=judge_result)
 
 
-@pytest.fixture(scope="module")
-def belief():
-    return audit(BeliefPolicy(), list(TASKS), "test", 12)
-
-
 def blames(service):
     return Action("identify_root_cause", (service,))
 
@@ -62,7 +57,8 @@ def believed(asked, index=0):
     return posterior.roots()
 
 
-def test_belief_is_grounded(belief):
+def test_belief_is_grounded():
+    belief = audit(BeliefPolicy(), list(TASKS), "test", 12)
     # When belief plays, it states the probability of its answer: the audit must find the same.
     answered = belief[belief["answer"].notna()]
     assert len(answered) >= 0.95 * len(belief)

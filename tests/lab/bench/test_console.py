@@ -2,7 +2,6 @@
 
 from html import escape, unescape
 
-import pytest
 from real_secrets import secrets
 
 from logtriage.world.call_graph import Service
@@ -30,12 +29,8 @@ class Screen:
         self.act.click()
 
 
-@pytest.fixture
-def screen():
-    return Screen(*WHERE)
-
-
-def test_a_press_takes_the_chosen_action_and_draws_what_it_brought(screen):
+def test_a_press_takes_the_chosen_action_and_draws_what_it_brought():
+    screen = Screen(*WHERE)
     assert (screen.task.value, screen.split.value, screen.index.value) == WHERE
     assert all(escape(line) in screen.view.value for line in screen.console.episode.opening.lines)
     assert "step 0 of 12" in screen.view.value and "score" not in screen.view.value.split("<svg")[1]
@@ -47,8 +42,8 @@ def test_a_press_takes_the_chosen_action_and_draws_what_it_brought(screen):
     assert "paged dba" in screen.view.value and screen.console.episode.record.team == "dba"
 
 
-def test_the_end_shows_the_score_and_disables_the_button(screen):
-    incident = sample_incident(*WHERE)
+def test_the_end_shows_the_score_and_disables_the_button():
+    screen, incident = Screen(*WHERE), sample_incident(*WHERE)
     screen.press("classify_severity", incident.severity)
     screen.press("identify_root_cause", incident.root)
     screen.press("remediate", f"{incident.remedy}:{incident.root}")

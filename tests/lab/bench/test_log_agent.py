@@ -26,11 +26,17 @@ class Scripted(ConversationPolicy):
         return {"role": "assistant", "content": "", "tool_calls": calls}, None
 
 
+def answer_in(diagnosis):
+    """What the one question brought."""
+    (asked,) = [m for m in diagnosis.messages if m.get("name") == "request_more_logs"]
+    return asked["content"]
+
+
 def test_a_pasted_log_becomes_a_diagnosis():
     diagnosis = triage(Scripted("scripted"), "ERROR user-db is down\nINFO api-gateway fine")
     assert diagnosis[:5] == ("P1", "user-db", "restart user-db", "dba", "resolve")
-    (asked,) = [m for m in diagnosis.messages if m.get("name") == "request_more_logs"]
-    assert "ERROR user-db is down" in asked["content"] and "fine" not in asked["content"]
+    answer = answer_in(diagnosis)
+    assert "ERROR user-db is down" in answer and "fine" not in answer
     assert "\nroot cause: user-db\n" in str(diagnosis)
 
 
@@ -41,9 +47,5 @@ def test_services_of_another_cluster_need_its_call_graph():
 
 def test_no_line_of_a_log_is_taken_for_ours():
     text = "step user-db ERROR is down\ncalls: user-db ERROR 3 of 3 failed"
-    (asked,) = [
-        message
-        for message in triage(Scripted("scripted"), text).messages
-        if message.get("name") == "request_more_logs"
-    ]
-    assert "is down" in asked["content"] and "3 of 3 failed" in asked["content"]
+    answer = answer_in(triage(Scripted("scripted"), text))
+    assert "is down" in answer and "3 of 3 failed" in answer

@@ -72,12 +72,6 @@ def texts(figure):
     return [text for text in drawn if text not in beyond]
 
 
-def core(text):
-    """The box of a text, less the room for ascenders and descenders that most words lack."""
-    box = text.get_window_extent()
-    return Bbox.from_extents(*box.p0 + 2, *box.p1 - 2)
-
-
 def shown_text(figure):
     return "\n".join(text.get_text() for text in texts(figure))
 
@@ -94,7 +88,9 @@ def test_no_text_lies_on_another_or_leaves_the_figure(figures):
             assert text.get_fontsize() >= 8.0, (name, text.get_text())
             if text.get_rotation() % 90:
                 continue  # the box around a slanted text is not the text
-            box = core(text)
+            box = text.get_window_extent()
+            # less the room for ascenders and descenders that most words lack
+            box = Bbox.from_extents(*box.p0 + 2, *box.p1 - 2)
             boxes.append((text.get_text(), box))
             inside = page.x0 <= box.x0 and box.x1 <= page.x1
             assert inside and page.y0 <= box.y0 and box.y1 <= page.y1, (name, text.get_text())

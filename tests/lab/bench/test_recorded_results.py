@@ -15,11 +15,6 @@ def published():
     return pd.read_parquet(RESULTS / "real" / "cases.parquet")
 
 
-@pytest.fixture(scope="module")
-def table(published):
-    return real.real_table(published).set_index(["policy", "source", "part"])
-
-
 def test_the_published_rows_come_out_again(published):
     again = real.play_rules()
     before = published[published["policy"].isin(real.SCRIPTED)].drop(columns="seed")
@@ -28,7 +23,8 @@ def test_the_published_rows_come_out_again(published):
 
 
 @pytest.mark.parametrize("source, top1", zip(SOURCES, (0.96, 0.48, 0.85), strict=True))
-def test_ours_is_above_every_other_that_has_not_learned_kinds_of_fault(table, source, top1):
+def test_ours_is_above_every_other_that_has_not_learned_kinds_of_fault(published, source, top1):
+    table = real.real_table(published).set_index(["policy", "source", "part"])
     every = table.xs((source, "all"), level=("source", "part"))["top1"]
     ours = every[real.OURS].mean
     assert ours == pytest.approx(top1, abs=0.005)

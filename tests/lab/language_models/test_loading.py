@@ -7,6 +7,7 @@ import json
 import tracemalloc
 from shutil import copytree
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -118,10 +119,8 @@ def test_what_is_nowhere_is_said_and_a_full_gpu_is_no_damaged_folder(
     with pytest.raises(ValueError, match=rf"cannot load {tmp_path}: .*incomplete or damaged"):
         load_language_model(tiny_base, adapter=tmp_path)
 
-    def fail(*args, **options):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", fail)
+    full = Mock(side_effect=torch.OutOfMemoryError("CUDA out of memory"))
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", full)
     with pytest.raises(torch.OutOfMemoryError):
         load_language_model(tiny_base)
 

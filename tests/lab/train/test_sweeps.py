@@ -156,9 +156,9 @@ def start(*words, folder):
     )
 
 
-def wait_for(what, folder, seconds=120):
+def wait_for(what, folder):
     """Wait until it is so; what the processes in the folder have said tells why it is not."""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + 120
     while not what():
         assert time.monotonic() < until, "\n".join(f.read_text() for f in folder.glob("*/out.txt"))
         time.sleep(0.05)
