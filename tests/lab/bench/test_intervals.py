@@ -25,10 +25,9 @@ STRATA = [
 ]
 
 
-def frame(scores, task="t"):
-    return pd.DataFrame(
-        {"task": task, "split": "test", "index": range(len(scores)), "policy": "p", "score": scores}
-    )
+def frame(scores):
+    where = {"task": "t", "split": "test", "index": range(len(scores)), "policy": "p"}
+    return pd.DataFrame({**where, "score": scores})
 
 
 # -- over incidents ------------------------------------------------------------------------------

@@ -17,35 +17,35 @@ from triagelab.bench.score_tables import detection_table
 from triagelab.bench.strata import FEWEST, TRUTH, describe_falls, stratum_changes, with_truth
 
 
-def frame(rows, task="silent_degradation", policy="p"):
-    """A rollout with its truth, from rows of (real, root kind, depth, severity, and what was done):
-    `found` the root, `ignored`, or `blamed` another.
+def frame(rows):
+    """A rollout with its truth, from rows of (real, root kind, depth, and what was done): `found`
+    the root, `ignored`, or `blamed` another.
     """
     table = []
-    for index, (real, kind, depth, severity, done) in enumerate(rows):
+    for index, (real, kind, depth, done) in enumerate(rows):
         right = done == ("found" if real else "ignored")
         table.append(
             {
-                **{"task": task, "split": "test", "index": index, "policy": policy},
+                **{"task": "silent_degradation", "split": "test", "index": index, "policy": "p"},
                 **dict.fromkeys(("root_cause", "remediation", "escalation"), float(right)),
                 "score": float(right),
-                "severity": float(severity == "P3"),
+                "severity": float(not real),
                 "steps": 3.0 if done == "ignored" else 6.0,
                 "closed_by": "ignore" if done == "ignored" else "resolve",
                 "benchmark": BENCHMARK_VERSION,
-                **{"real": real, "severity_true": severity},
+                **{"real": real, "severity_true": "P2" if real else "P3"},
                 **{"root_kind": kind, "root_depth": depth},
             }
         )
     return pd.DataFrame(table).astype({"root_depth": "Int64"})
 
 
-def faults(count, kind, depth, done, severity="P2"):
-    return [(True, kind, depth, severity, done)] * count
+def faults(count, kind, depth, done):
+    return [(True, kind, depth, done)] * count
 
 
 def alarms(count, done):
-    return [(False, None, None, "P3", done)] * count
+    return [(False, None, None, done)] * count
 
 
 def seed(base, trained):
