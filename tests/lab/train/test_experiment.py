@@ -45,10 +45,7 @@ def run(tmp_path, monkeypatch):
 
     models = {"base": player("loudest", "base"), "trained": player("trace", "trained")}
     monkeypatch.setattr(run_evaluation, "base_and_trained", lambda run: models)
-    clock = SimpleNamespace(perf_counter=lambda: 900.0 * len(batches))
-    monkeypatch.setattr(run_evaluation, "time", clock)
-    monkeypatch.setattr("triagelab.bench.rollouts.time", clock)
-    monkeypatch.setattr("triagelab.bench.evaluation.time", clock)
+    monkeypatch.setattr(run_evaluation.time, "perf_counter", lambda: 900.0 * len(batches))
 
     def play(*given, references=(), **options):
         return evaluate_run(tmp_path, *given, references=references, **options)
@@ -135,16 +132,10 @@ def test_only_one_process_at_a_time_evaluates_a_run(run):
 
 
 def test_a_key_knows_the_kind_of_player_precision_prompt_sampling_and_version(monkeypatch):
-    others = [
-        {"load_in_4bit": True},
-        {"protocol": TEXT},
-        {"temperature": 0.5},
-        {"turn_tokens": 64},
-        {"constrained": True},
-        {},
-    ]
-    keys = [in_memory("a/model", **other).key for other in others]
-    keys += [scripted(name).key for name in ("trace", "loudest")]
+    others = {"load_in_4bit": True, "protocol": TEXT, "temperature": 0.5, "turn_tokens": 64}
+    others["constrained"] = True
+    keys = [in_memory("a/model", **{name: value}).key for name, value in others.items()]
+    keys += [in_memory("a/model").key, *(scripted(name).key for name in ("trace", "loudest"))]
     monkeypatch.setattr(registry, "BENCHMARK_VERSION", "0.9")
     assert len({*keys, in_memory("a/model").key}) == 9
 

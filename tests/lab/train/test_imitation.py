@@ -31,16 +31,10 @@ pytestmark = [needs("gguf"), pytest.mark.usefixtures("tiny_smollm2", "tiny_lesso
 @pytest.fixture(scope="module")
 def tiny_lessons():
     """Pools of a few examples, of which none is too long in the tokens of the tiny model."""
-    sizes = {
-        "POOL": 4,
-        "BATCH": 2,
-        "FIRST_READING": 1,
-        "READING_AMONG": 1,
-        "EVALUATED": 1,
-        "EVERY": 1,
-    }
+    sizes = {"POOL": 4, "BATCH": 2, "LONGEST_READING": 10**5, "LONGEST_OPENING": 10**5}
+    sizes |= dict.fromkeys(("FIRST_READING", "READING_AMONG", "EVALUATED", "EVERY"), 1)
     with pytest.MonkeyPatch.context() as patch:
-        for name, size in {**sizes, "LONGEST_READING": 10**5, "LONGEST_OPENING": 10**5}.items():
+        for name, size in sizes.items():
             patch.setattr(imitation, name, size)
         patch.setattr(Imitator, "pool_size", sizes["POOL"])
         patch.setattr(OnPolicyImitator, "pool_size", 2)
