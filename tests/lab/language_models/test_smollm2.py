@@ -33,12 +33,7 @@ pytestmark = needs("gguf")
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_smollm2):
-    return tiny_smollm2
-
-
-@pytest.fixture(scope="module")
-def run(folder, tmp_path_factory):
+def run(tiny_smollm2, tmp_path_factory):
     """A run of one step that trains an adapter of `smollm2`."""
     made = tmp_path_factory.mktemp("runs") / "seed-0"
     config = make_config("novice", model="smollm2", lora_rank=4, lora_alpha=8, **TINY)
@@ -46,24 +41,24 @@ def run(folder, tmp_path_factory):
     return made
 
 
-def test_is_converted_once_for_each_file(folder, monkeypatch, tmp_path):
+def test_is_converted_once_for_each_file(tiny_smollm2, monkeypatch, tmp_path):
     model, tokenizer = load_language_model("smollm2")
     assert model.dtype == torch.float32 and model.config.model_type == "llama"
     # the trainer, the grammar and padding go by these; transformers 5.17 has another end
     assert tokenizer.eos_token == tokenizer.pad_token == "<|im_end|>"
     assert model.config.eos_token_id == model.generation_config.eos_token_id == 2
-    assert not [path for path in folder.parent.iterdir() if path.suffix == ".partial"]
+    assert not [path for path in tiny_smollm2.parent.iterdir() if path.suffix == ".partial"]
     with monkeypatch.context() as patch:
         patch.setattr(smollm2, "_convert", None)  # to convert would be an error
-        assert resolve_model("smollm2") == folder
+        assert resolve_model("smollm2") == tiny_smollm2
     install(tmp_path, seed=1)
     monkeypatch.syspath_prepend(tmp_path)
     other = resolve_model("smollm2")
-    assert other != folder and other.parent == folder.parent
-    assert weights_digest(other) != weights_digest(folder)
+    assert other != tiny_smollm2 and other.parent == tiny_smollm2.parent
+    assert weights_digest(other) != weights_digest(tiny_smollm2)
 
 
-def test_an_interrupted_conversion_leaves_no_model(folder, monkeypatch, tmp_path):
+def test_an_interrupted_conversion_leaves_no_model(tiny_smollm2, monkeypatch, tmp_path):
     def stop(source, partial):
         partial.mkdir()
         raise KeyboardInterrupt
@@ -76,11 +71,11 @@ def test_an_interrupted_conversion_leaves_no_model(folder, monkeypatch, tmp_path
     assert load_player("smollm2")[2] is NATIVE
 
 
-def test_weights_are_those_of_the_file(folder):
+def test_weights_are_those_of_the_file(tiny_smollm2):
     from gguf import GGUFReader
     from gguf.quants import dequantize
 
-    kept = load_file(folder / "model.safetensors")
+    kept = load_file(tiny_smollm2 / "model.safetensors")
     stored = {tensor.name: tensor for tensor in GGUFReader(smollm2.weights_file()).tensors}
     # q and k are permuted, which is the library's to know
     for ours, theirs in (
@@ -92,7 +87,7 @@ def test_weights_are_those_of_the_file(folder):
         assert np.array_equal(kept[f"{ours}.weight"].numpy(), weights)
 
 
-def test_digits_are_read_one_by_one(folder):
+def test_digits_are_read_one_by_one(tiny_smollm2):
     # As SmolLM2 was trained; the conversion alone would read " 1234" by GPT-2's rule.
     tokenizer = load_language_model("smollm2")[1]
     pieces = tokenizer.backend_tokenizer.pre_tokenizer.pre_tokenize_str("at 1234 ms")
@@ -100,9 +95,9 @@ def test_digits_are_read_one_by_one(folder):
 
 
 @pytest.mark.parametrize("constrained", [True, False])
-def test_plays(folder, constrained):
+def test_plays(tiny_smollm2, constrained):
     player = in_memory("smollm2", constrained=constrained, temperature=1.0)
-    assert player.name == "smollm2" and player.settings["weights"] == weights_digest(folder)
+    assert player.name == "smollm2" and player.settings["weights"] == weights_digest(tiny_smollm2)
     policy = player.make(0)
     assert policy.protocol is NATIVE and (policy.grammar is not None) is constrained
     played = list(policy.play([Episode.open("single_crash", "test", at) for at in range(4)]))
@@ -115,11 +110,11 @@ def test_plays(folder, constrained):
         assert len(calls) == len(steps) > 0 and not any(step.observation.error for step in steps)
 
 
-def test_an_adapter_records_the_name_and_is_a_model(folder, run):
+def test_an_adapter_records_the_name_and_is_a_model(tiny_smollm2, run):
     record = json.loads((run / "model" / "adapter_config.json").read_text())
     assert record["base_model_name_or_path"] == "smollm2"
     settings = json.loads((run / "config.json").read_text())["settings"]
-    assert settings["model"] == "smollm2" and settings["weights"] == weights_digest(folder)
+    assert settings["model"] == "smollm2" and settings["weights"] == weights_digest(tiny_smollm2)
     agent = load_agent(run / "model")
     assert agent.protocol is NATIVE and agent.grammar is not None
     assert any("lora" in name for name, _ in agent.model.named_parameters())
@@ -129,10 +124,10 @@ def test_an_adapter_records_the_name_and_is_a_model(folder, run):
     assert alone.settings["adapter"] == weights_digest(run / "model")
     assert any("lora" in name for name, _ in alone.make(0).model.named_parameters())
     base, trained = base_and_trained(run).values()
-    assert base.settings["weights"] == trained.settings["weights"] == weights_digest(folder)
+    assert base.settings["weights"] == trained.settings["weights"] == weights_digest(tiny_smollm2)
 
 
-def test_a_trained_agent_keeps_its_protocol(folder, run, tmp_path):
+def test_a_trained_agent_keeps_its_protocol(run, tmp_path):
     # A saved Llama with our template was once a model whose template nobody knew: it was talked to
     # in text, in which it had never been trained.
     model, tokenizer = load_language_model("smollm2", adapter=run / "model")
