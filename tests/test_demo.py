@@ -21,7 +21,7 @@ def test_published_episodes_are_those_that_would_be_played(tmp_path):
         kept = frame[frame["key"] == scripted(name).key]
         assert len(kept) == 200 * len(TASKS)
 
-    # Those of the base are of the one in the package: `test_shipped_agent` plays some of them.
+    # Those of the base are of the one in the package: `test_loading` compares its weights.
     turn = turn_tokens_of(asdict(make_config("novice")))
     player = in_memory("base", turn_tokens=turn, constrained=True)
     for name, count in ((demo.EVALUATION, 200), (demo.SPLITS, 300)):

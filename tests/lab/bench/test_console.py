@@ -2,7 +2,7 @@
 
 from html import escape, unescape
 
-from real_secrets import secrets
+from lab_helpers import secrets
 
 from logtriage.world.call_graph import Service
 from logtriage.world.incidents import sample_incident

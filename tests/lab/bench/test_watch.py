@@ -1,4 +1,6 @@
-"""A policy watched in the terminal."""
+"""A policy watched in the terminal, and the README's first picture, of the same incident."""
+
+from xml.etree import ElementTree
 
 from helpers import refusal, run
 
@@ -6,6 +8,7 @@ from logtriage.play.episode import Episode
 from logtriage.policies.scripted import LoudestPolicy
 from logtriage.recorded import AFTER, BEFORE, CHOSEN, GAINED, LOST, WHY
 from triagelab.bench import watch
+from triagelab.bench.picture import PATH, picture
 from triagelab.bench.published import read
 from triagelab.bench.smollm2_stages import FILE, WATCHED, policy_of
 from triagelab.reference.belief import BeliefPolicy
@@ -78,3 +81,10 @@ def test_what_it_shows_by_default_is_chosen_by_a_rule():
     chosen = run("watch", "trace", "--pause", 0)
     assert "Chosen since" in chosen.output and f"incident {CHOSEN[-1]} of test" in chosen.output
     assert "Chosen since" not in run("watch", "trace", "--index", 7, "--pause", 0).output
+
+
+def test_the_picture_is_fresh():
+    text = PATH.read_text()
+    assert text == picture(), "run `python scripts/make_results.py smollm2`"
+    assert len(text) < 10_000 and "<script" not in text and "href" not in text
+    ElementTree.fromstring(text)

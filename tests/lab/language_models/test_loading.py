@@ -17,7 +17,8 @@ from transformers.utils import get_json_schema
 from logtriage.play.actions import ACTION_ARGUMENTS, Action
 from logtriage.play.conversation import opening_messages, tool_call
 from logtriage.play.tools import TriageTools, tool_schemas
-from triagelab.bench.registry import in_memory
+from triagelab.bench.published import read
+from triagelab.bench.registry import in_memory, named
 from triagelab.language_models.language_models import TURN_TOKENS
 from triagelab.language_models.loading import (
     computed_in_half,
@@ -76,6 +77,12 @@ def test_the_digest_of_weights_reads_them_in_pieces(tmp_path):
     tracemalloc.stop()
     assert digest == whole and most < 4_000_000
     assert weights_digest(tmp_path / "elsewhere") == ""
+
+
+@pytest.mark.parametrize("name, policy", [("agent", "trained"), ("base", "base")])
+def test_the_agent_in_the_package_is_the_one_whose_results_are_published(name, policy):
+    rows = read("novice/seed-1/evaluation.parquet").query("policy == @policy")
+    assert set(rows["weights"]) == {named(name).settings["weights"]}
 
 
 def test_a_model_may_write_as_much_whatever_plays_it(tiny_base):

@@ -3,7 +3,7 @@
 import hashlib
 
 import pytest
-from real_secrets import secrets
+from lab_helpers import secrets
 
 from logtriage.play.actions import Action
 from logtriage.play.observation import render

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 import requests
-from real_secrets import secrets
+from lab_helpers import secrets
 
 from logtriage.adapters.remote import Server
 from logtriage.client import LogtriageEnv

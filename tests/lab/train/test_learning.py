@@ -1,4 +1,5 @@
-"""That training learns, and that it stays the same training: on a toy, in seconds.
+"""That training learns, and that it stays the same training: on a toy, in seconds, and slowly on
+the embedded model.
 
 The toy has imitated a few novices for a moment: it writes calls, and most of them are malformed. It
 is not constrained: to write calls that exist is what it learns.
@@ -10,6 +11,7 @@ import json
 import pytest
 from lab_helpers import lines
 
+from triagelab.bench.run_evaluation import evaluate_run, summarise_run
 from triagelab.train.base_model import build_base
 from triagelab.train.grpo import train
 from triagelab.train.settings import make_config
@@ -59,3 +61,18 @@ def test_training_stays_the_same(tmp_path):
     (metrics,) = lines(tmp_path / "seed-0" / "metrics.jsonl")
     assert digest == "f6cac46265408a20bae3e16e3166c6af37a25377864f18bf2a9e9d848af83515"
     assert metrics["grad_norm"] == pytest.approx(0.00067708641, rel=1e-3)
+
+
+@pytest.mark.slow
+def test_the_embedded_agent_learns_from_reward(tmp_path):
+    # What the README claims, on a seed that is not published: ten minutes.
+    train(make_config("novice", model="base"), tmp_path / "seed-0")
+    evaluation = evaluate_run(tmp_path / "seed-0", episodes=200)
+    rows = {row["task"]: row for row in summarise_run(tmp_path / "seed-0", evaluation)}
+    assert all(row["gain"].mean > 0.0 for row in rows.values())
+    quiet = rows["silent_degradation"]
+    assert quiet["gain"].low > 0.0
+    # No gain by looking away: quiet faults are still found, and false alarms dismissed.
+    assert quiet["faults_detected"]["trained"] >= 0.7
+    assert quiet["false_alarms_dismissed"]["trained"] >= 0.8
+    assert quiet["share_of_belief"].mean >= 0.7
