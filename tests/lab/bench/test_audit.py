@@ -14,15 +14,7 @@ from logtriage.policies.scripted import ConstantPolicy
 from logtriage.registry import make_policy
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
-from triagelab.bench.audit import (
-    COLUMNS,
-    GROUNDED,
-    NO_FAULT,
-    VERDICTS,
-    judge,
-    judge_result,
-    verdict_of,
-)
+from triagelab.bench.audit import COLUMNS, NO_FAULT, VERDICTS, judge, judge_result, verdict_of
 from triagelab.bench.rollouts import rollout
 from triagelab.reference.belief import BeliefPolicy
 from triagelab.reference.posterior import Posterior
@@ -113,5 +105,5 @@ def test_what_counts_as_an_answer_and_as_a_question():
 
 
 def test_an_answer_is_borne_out_when_likelier_than_not():
-    verdicts = [verdict_of(right, p) for right in (True, False) for p in (GROUNDED, 0.499)]
+    verdicts = [verdict_of(right, p) for right in (True, False) for p in (0.5, 0.499)]
     assert verdicts == ["grounded", "lucky", "misled", "reckless"]

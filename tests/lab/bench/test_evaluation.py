@@ -18,16 +18,8 @@ from logtriage.policies.scripted import ConstantPolicy
 from logtriage.registry import make_policy
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
-from triagelab.bench import benchmark
-from triagelab.bench.evaluation import (
-    ANSWERS,
-    READ,
-    WRITTEN,
-    evaluate,
-    make_plan,
-    report,
-    suite_plan,
-)
+from triagelab.bench import benchmark, evaluation
+from triagelab.bench.evaluation import evaluate, make_plan, report, suite_plan
 from triagelab.bench.journal import open_journal, read_trajectories
 from triagelab.bench.published import RESULTS
 from triagelab.bench.registry import POLICIES, Player, behind_endpoint, scripted
@@ -242,7 +234,8 @@ def test_the_cost_that_is_said_is_that_of_the_language_model_that_was_played():
     frame = pd.read_parquet(RESULTS / "smollm2" / "episodes.parquet")
     own = frame[frame["policy"] == "expert's lessons, constrained"]
     needed = own[["calls", "prompt_tokens", "completion_tokens"]].mean()
-    assert (needed / [ANSWERS, READ, WRITTEN]).between(0.6, 1.6).all()
+    told = [evaluation.ANSWERS, evaluation.READ, evaluation.WRITTEN]
+    assert (needed / told).between(0.6, 1.6).all()
 
 
 def test_real_incidents_are_evaluated_and_verified(path):

@@ -5,19 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest, ttest_ind, ttest_rel
 
-from triagelab.bench.intervals import (
-    Interval,
-    compare_recipes,
-    holm,
-    matched,
-    mean_interval,
-    share_of_reference,
-    stratified_mean,
-    two_way_mean,
-    two_way_share,
-    verdict,
-    wilson,
-)
+from triagelab.bench import intervals
+from triagelab.bench.intervals import mean_interval, stratified_mean, two_way_mean, two_way_share
 
 STRATA = [
     np.random.default_rng(7).beta(*shape, size)
@@ -41,8 +30,8 @@ def test_a_stratum_is_resampled_for_itself():
 
 def test_degenerate_samples():
     assert mean_interval([1.0, 1.0]) == (1.0, 1.0, 1.0)
-    assert f"{Interval(0.5, 0.25, 0.75):.2f}" == "0.50 [0.25, 0.75]"
-    assert str(Interval(0.5, 0.25, 0.75)) == f"{Interval(0.5, 0.25, 0.75)}"
+    interval = intervals.Interval(0.5, 0.25, 0.75)
+    assert f"{interval:.2f}" == "0.50 [0.25, 0.75]" and str(interval) == "0.500 [0.250, 0.750]"
     for strata in ([], [[0.1, 0.2], [0.3]]):
         with pytest.raises(ValueError, match="at least 2"):
             stratified_mean(strata)
@@ -54,14 +43,14 @@ def test_degenerate_samples():
 def test_gains_are_paired_by_incident():
     before, after = frame([0.1, 0.9, 0.5]), frame([0.2, 1.0, 0.6])
     shuffled = after.sample(frac=1, random_state=0)
-    left, right = matched(before, shuffled)  # order must not matter
+    left, right = intervals.matched(before, shuffled)  # order must not matter
     gain = mean_interval(right - left)
     assert gain.mean == pytest.approx(0.1) and gain.high - gain.low < 1e-9  # no spread within pairs
     assert list(left) == [0.1, 0.9, 0.5] and list(right) == [0.2, 1.0, 0.6]
     twice = pd.concat([after.iloc[:2], after.iloc[:1]])
     for other in (after.iloc[:2], after.assign(index=after["index"] + 1), twice):
         with pytest.raises(ValueError, match="same incidents"):
-            matched(before, other)
+            intervals.matched(before, other)
 
 
 # -- over seeds and incidents --------------------------------------------------------------------
@@ -103,7 +92,7 @@ def test_a_share_of_seeds_is_a_ratio_of_means():
     assert share.mean == pytest.approx(scores.mean() / reference.mean())
     assert share.low < share.mean < share.high
     assert two_way_share(np.tile(reference, (3, 1)), reference) == pytest.approx((1.0, 1.0, 1.0))
-    of_incidents = share_of_reference(scores[0], reference)
+    of_incidents = intervals.share_of_reference(scores[0], reference)
     assert two_way_share(scores[:1], reference) == pytest.approx(of_incidents, abs=0.02)
 
 
@@ -127,20 +116,21 @@ def test_recipes_are_compared_by_t_over_seeds():
         (True, ttest_rel(ours, theirs)),
         (False, ttest_ind(ours, theirs, equal_var=False)),
     ):
-        difference, p = compare_recipes(theirs, ours, paired)
+        difference, p = intervals.compare_recipes(theirs, ours, paired)
         assert p == pytest.approx(test.pvalue)
         assert difference == pytest.approx((-0.09, *test.confidence_interval()))
-    assert compare_recipes(theirs, theirs, True) == ((0.0, 0.0, 0.0), 1.0)
-    assert compare_recipes(theirs, theirs - 0.5, True)[1] == pytest.approx(0.0, abs=1e-9)
-    assert np.isnan(compare_recipes(theirs[:1], ours[:1], False)[1])
+    assert intervals.compare_recipes(theirs, theirs, True) == ((0.0, 0.0, 0.0), 1.0)
+    assert intervals.compare_recipes(theirs, theirs - 0.5, True)[1] == pytest.approx(0.0, abs=1e-9)
+    assert np.isnan(intervals.compare_recipes(theirs[:1], ours[:1], False)[1])
 
 
 def test_a_family_of_comparisons_is_corrected():
-    adjusted = holm([0.01, 0.04, np.nan, 0.03])
+    adjusted = intervals.holm([0.01, 0.04, np.nan, 0.03])
     assert adjusted[[0, 1, 3]] == pytest.approx([0.03, 0.06, 0.06]) and np.isnan(adjusted[2])
-    assert verdict(-0.2, 0.01, 0.03) == "worse" and verdict(0.2, 0.01, 0.03) == "better"
-    assert verdict(-0.2, 0.04, 0.06) == "suggestive"
-    assert verdict(-0.2, 0.2, 0.2) == "no significant difference"
+    assert intervals.verdict(-0.2, 0.01, 0.03) == "worse"
+    assert intervals.verdict(0.2, 0.01, 0.03) == "better"
+    assert intervals.verdict(-0.2, 0.04, 0.06) == "suggestive"
+    assert intervals.verdict(-0.2, 0.2, 0.2) == "no significant difference"
 
 
 # -- shares ----------------------------------------------------------------------------------------
@@ -149,5 +139,5 @@ def test_a_family_of_comparisons_is_corrected():
 @pytest.mark.parametrize(("right", "trials"), [(0, 26), (26, 26), (1, 1), (11, 23)])
 def test_wilson_is_scipys(right, trials):
     known = binomtest(right, trials).proportion_ci(method="wilson")
-    share = wilson(right / trials, trials)
+    share = intervals.wilson(right / trials, trials)
     assert share == pytest.approx((right / trials, known.low, known.high), abs=1e-9)

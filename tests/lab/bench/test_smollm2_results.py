@@ -13,20 +13,7 @@ from logtriage.recorded import recorded_actions
 from triagelab.bench import smollm2_stages
 from triagelab.bench.rollouts import Result
 from triagelab.bench.smollm2_results import stage_facts
-from triagelab.bench.smollm2_stages import (
-    ADAPTER,
-    AVERAGED,
-    FOLDER,
-    PUBLISHED,
-    SEEDS,
-    STAGES,
-    WATCHED,
-    WAYS,
-    average_seeds,
-    describe_calls,
-    policy_of,
-    publish_adapters,
-)
+from triagelab.bench.smollm2_stages import ADAPTER, AVERAGED, FOLDER, SEEDS, STAGES, WATCHED, WAYS
 from triagelab.bench.verify import MATCH, verify
 from triagelab.language_models.loading import weights_digest
 
@@ -54,7 +41,8 @@ def test_a_published_score_can_be_played_again():
 @pytest.mark.parametrize("name", WATCHED)
 def test_what_is_recorded_for_the_page_has_the_published_scores(name):
     rows = pd.read_parquet(FOLDER / "episodes.parquet")
-    rows = rows[(rows["policy"] == policy_of(WATCHED[name])) & (rows["split"] == "test")]
+    own = rows["policy"] == smollm2_stages.policy_of(WATCHED[name])
+    rows = rows[own & (rows["split"] == "test")]
     assert len(rows) == 300
     for task, index, score in rows[["task", "index", "score"]].itertuples(index=False):
         episode = Episode.open(task, "test", index)
@@ -66,23 +54,20 @@ def test_what_is_recorded_for_the_page_has_the_published_scores(name):
 def test_stages_are_published_in_16_bit(tmp_path, monkeypatch):
     monkeypatch.setattr(smollm2_stages, "FOLDER", tmp_path / "results")
     name = "adapter_model.safetensors"
-    for stage in (*PUBLISHED, "expert/more"):
+    for stage in (*smollm2_stages.PUBLISHED, "expert/more"):
         run = tmp_path / "runs" / stage
         run.mkdir(parents=True)
         save_file({"lora": torch.ones(2)}, run / name)
         for file in ("adapter_config.json", "base.json", "state.pt"):
             (run / file).write_text("{}")
-    publish_adapters(tmp_path / "runs")
+    smollm2_stages.publish_adapters(tmp_path / "runs")
     folders = sorted((tmp_path / "results" / "expert").iterdir())
     names = [folder.name for folder in folders]
     assert names == ["averaged", "base", "on-policy"]  # and no control
     for target in folders:
         assert load_file(target / name)["lora"].dtype == torch.float16
-        assert sorted(path.name for path in target.iterdir()) == [
-            "adapter_config.json",
-            name,
-            "base.json",
-        ]
+        files = sorted(path.name for path in target.iterdir())
+        assert files == ["adapter_config.json", name, "base.json"]
 
 
 def test_the_gain_of_all_seeds_is_the_mean_of_theirs_and_less_certain():
@@ -94,13 +79,13 @@ def test_the_gain_of_all_seeds_is_the_mean_of_theirs_and_less_certain():
 
 
 def test_seeds_are_averaged_when_all_are_there(tmp_path):
-    average_seeds(tmp_path)
+    smollm2_stages.average_seeds(tmp_path)
     assert not (tmp_path / AVERAGED).exists()
     for number, seed in enumerate(SEEDS):
         (tmp_path / seed).mkdir(parents=True)
         save_file({"lora": torch.full((2,), float(number))}, tmp_path / seed / ADAPTER)
         (tmp_path / seed / "adapter_config.json").write_text("{}")
-    average_seeds(tmp_path)
+    smollm2_stages.average_seeds(tmp_path)
     averaged = load_file(tmp_path / AVERAGED / ADAPTER)["lora"]
     assert averaged.tolist() == pytest.approx([(len(SEEDS) - 1) / 2] * 2)
 
@@ -109,7 +94,5 @@ def test_refused_calls_are_counted():
     episode = Episode.open("single_crash", "train", 0)
     episode.act(Action("classify_severity", ("P9",)))
     episode.act(Action("ignore"))
-    assert describe_calls(Result({}, episode, ())) == {
-        **{"calls": 2, "malformed": 1},
-        "actions": "? ignore",
-    }
+    counted = smollm2_stages.describe_calls(Result({}, episode, ()))
+    assert counted == {"calls": 2, "malformed": 1, "actions": "? ignore"}

@@ -21,16 +21,7 @@ from triagelab.bench.evaluation import evaluate, suite_plan
 from triagelab.bench.journal import Line, open_journal, read_trajectories
 from triagelab.bench.registry import Player, behind_endpoint, scripted
 from triagelab.bench.rollouts import Plan
-from triagelab.bench.verify import (
-    DRIFT,
-    MATCH,
-    MISMATCH,
-    MISSING,
-    UNSCORED,
-    Checked,
-    verify,
-    verify_line,
-)
+from triagelab.bench.verify import DRIFT, MATCH, MISMATCH, MISSING, Checked, verify, verify_line
 
 COLUMNS = (
     *("score", "severity", "root_cause", "remediation", "escalation", "speed"),
@@ -264,7 +255,7 @@ def test_errors_have_no_score_and_are_superseded(tmp_path):
 
     with talking(answer) as (url, _):
         written(path, [behind_endpoint(url, "toy")], plan)
-    assert verdicts(path) == [UNSCORED] * 3
+    assert verdicts(path) == ["UNSCORED"] * 3
     _, *lines = map(json.loads, path.read_text().splitlines())
     for name in COLUMNS:
         if name != "closed_by":

@@ -5,14 +5,7 @@ from shutil import copytree
 import pytest
 
 from logtriage.play.actions import Action
-from logtriage.play.conversation import (
-    NATIVE,
-    TEXT,
-    answers,
-    opening_messages,
-    text_opening,
-    tool_call,
-)
+from logtriage.play.conversation import NATIVE, TEXT, answers, opening_messages, tool_call
 from logtriage.play.episode import Episode
 from logtriage.play.tools import ToolSession, tool_schemas
 from logtriage.policies.policy import MAX_TURNS
@@ -67,7 +60,7 @@ def test_a_model_without_a_template_cannot_be_talked_to(tiny_base, tmp_path):
 def test_turn_by_turn_the_ids_are_the_templates(unknown):
     _, tokenizer, _ = load_player(unknown)
     chat, session = TextChat(tokenizer), ToolSession(Episode.open("single_crash", "test", 0))
-    messages = text_opening(session.opening)
+    messages = TEXT.opening(session.opening)
     ids = chat.prompt(messages)
     said = f"{messages[0]['content']}\n\n{messages[1]['content']}"  # no role for a system
     messages = [{"role": "user", "content": said}]

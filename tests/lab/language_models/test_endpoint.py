@@ -15,14 +15,8 @@ from logtriage.play.actions import ACTION_TYPES
 from logtriage.play.conversation import TEXT
 from logtriage.play.episode import Episode
 from logtriage.policies.policy import EndpointError, UnusableEndpointError
-from triagelab.language_models.endpoint import (
-    ANSWER_TOKENS,
-    MOST_ANSWER,
-    MOST_SHOWN,
-    NOT_PARSED,
-    RETRIES,
-    EndpointPolicy,
-)
+from triagelab.language_models import endpoint
+from triagelab.language_models.endpoint import NOT_PARSED, RETRIES, EndpointPolicy
 
 ASKS = said(call("request_more_logs", '{"service": "all"}'))
 
@@ -60,7 +54,7 @@ def test_a_server_that_is_busy_or_restarts_is_waited_for(pauses):
 
 def test_the_first_retry_is_said_once_and_soon(capsys, monkeypatch):
     # With the real pauses. A reader who pipes the output away sees it, too.
-    monkeypatch.setattr("triagelab.language_models.endpoint.PATIENCE", 3.0)  # ends its threads
+    monkeypatch.setattr(endpoint, "PATIENCE", 3.0)  # ends its threads
     url = f"http://127.0.0.1:{free_port()}"
     began, player = time.monotonic(), EndpointPolicy(url, "toy", workers=2)
     each = player.play_each(episodes(2))
@@ -97,7 +91,7 @@ def test_an_answer_that_trickles_is_asked_for_again(status, pauses):
 
 @pytest.mark.parametrize("answer", [HANG, (200, {}, trickling)], ids=["hangs", "trickles"])
 def test_a_server_that_is_always_too_slow_is_left(answer, pauses, monkeypatch):
-    monkeypatch.setattr("triagelab.language_models.endpoint.PATIENCE", 0.3)
+    monkeypatch.setattr(endpoint, "PATIENCE", 0.3)
     (result,), talk = played(lambda *_: answer, timeout=0.2)
     assert "no answer within 0.3 seconds" in result.error and len(talk.requests) < RETRIES
 
@@ -114,8 +108,8 @@ def test_an_answer_without_end_is_not_read(pauses):
         sent[0] = 0
         (result,), talk = played(lambda *_, status=status: (status, {}, endless))
         assert "more than 4000000 bytes" in result.error and len(talk.requests) == 1
-        assert sent[0] < 40 * MOST_ANSWER
-    packed = gzip.compress(b" " * 2 * MOST_ANSWER)
+        assert sent[0] < 40 * endpoint.MOST_ANSWER
+    packed = gzip.compress(b" " * 2 * endpoint.MOST_ANSWER)
     (result,), _ = played(lambda *_: (200, {"Content-Encoding": "gzip"}, lambda: [packed]))
     assert "more than 4000000 bytes" in result.error
 
@@ -166,7 +160,7 @@ def test_what_fails_ends_its_episode_and_says_why(answer, error, pauses, monkeyp
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890")
     (result,), _ = played(lambda *_: answer)
     assert error in result.error and result.episode.score is None and result.error.isprintable()
-    assert len(result.error) <= MOST_SHOWN + 60
+    assert len(result.error) <= endpoint.MOST_SHOWN + 60
     with (
         talking(lambda *_: answer) as (url, _),
         pytest.raises(EndpointError, match=re.escape(result.error)),
@@ -287,8 +281,8 @@ def test_an_option_that_a_reasoning_model_refuses_is_left_out(temperature, pause
 
     played_now, talk = played(answer, count=2, workers=1, temperature=temperature)
     assert not any(result.error for result in played_now)
-    assert talk.requests[0]["max_completion_tokens"] == ANSWER_TOKENS
-    assert talk.requests[-1]["max_tokens"] == ANSWER_TOKENS
+    assert talk.requests[0]["max_completion_tokens"] == endpoint.ANSWER_TOKENS
+    assert talk.requests[-1]["max_tokens"] == endpoint.ANSWER_TOKENS
     assert not {"temperature", "max_completion_tokens", "seed"} & {*talk.requests[-1]}
     refusals = capsys.readouterr().err.splitlines()
     assert len(refusals) == len(talk.requests) - 2 == 2 + (temperature > 0)

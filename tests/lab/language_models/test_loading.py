@@ -19,18 +19,9 @@ from logtriage.play.conversation import opening_messages, tool_call
 from logtriage.play.tools import TriageTools, tool_schemas
 from triagelab.bench.published import read
 from triagelab.bench.registry import in_memory, named
+from triagelab.language_models import loading
 from triagelab.language_models.language_models import TURN_TOKENS
-from triagelab.language_models.loading import (
-    computed_in_half,
-    is_qwen,
-    load_agent,
-    load_language_model,
-    load_player,
-    quantised_name,
-    runnable,
-    weights_digest,
-    with_tool_calls,
-)
+from triagelab.language_models.loading import load_language_model, load_player, weights_digest
 from triagelab.train.sft_tasks import novice_episode
 
 WHOLE, IN_4_BIT = "Qwen/Qwen2.5-3B-Instruct", "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit"
@@ -44,7 +35,7 @@ class QwensTokenizer(PreTrainedTokenizerFast):
 def tokenizers(tiny_base):
     """One that prints the tools whole, and one that prints them short."""
     whole = load_language_model(tiny_base)[1]
-    return whole, with_tool_calls(QwensTokenizer.from_pretrained(tiny_base))
+    return whole, loading.with_tool_calls(QwensTokenizer.from_pretrained(tiny_base))
 
 
 def rendered(tokenizer, messages, tools=None):
@@ -56,10 +47,11 @@ def rendered(tokenizer, messages, tools=None):
 @pytest.mark.parametrize("gpu", [True, False])
 def test_4_bit_is_run_where_there_is_a_gpu(gpu, monkeypatch, tiny_base):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
-    assert runnable(WHOLE, True) == (WHOLE, gpu)
+    assert loading.runnable(WHOLE, True) == (WHOLE, gpu)
     for name in (IN_4_BIT, IN_4_BIT.lower()):  # as an adapter's record has it
-        assert runnable(name, False) == ((name, True) if gpu else (WHOLE, False))
-    assert runnable("mine", True) == ("mine", gpu) and quantised_name(WHOLE) == IN_4_BIT
+        assert loading.runnable(name, False) == ((name, True) if gpu else (WHOLE, False))
+    assert loading.runnable("mine", True) == ("mine", gpu)
+    assert loading.quantised_name(WHOLE) == IN_4_BIT
     if not gpu:
         with pytest.raises(ValueError, match="needs an NVIDIA GPU"):
             load_language_model(tiny_base, load_in_4bit=True)
@@ -86,16 +78,16 @@ def test_the_agent_in_the_package_is_the_one_whose_results_are_published(name, p
 
 
 def test_a_model_may_write_as_much_whatever_plays_it(tiny_base):
-    evaluated, agent = in_memory(tiny_base).make(0), load_agent(tiny_base)
+    evaluated, agent = in_memory(tiny_base).make(0), loading.load_agent(tiny_base)
     assert evaluated.turn_tokens == agent.turn_tokens == TURN_TOKENS
 
 
 def test_weights_in_4_bit_are_computed_with_in_fp16_on_a_t4():
     quantised = SimpleNamespace(quantization_config={"bnb_4bit_compute_dtype": "bfloat16", "x": 1})
-    config = computed_in_half(quantised)
+    config = loading.computed_in_half(quantised)
     assert config.quantization_config == {"bnb_4bit_compute_dtype": "float16", "x": 1}
     plain = SimpleNamespace()
-    assert computed_in_half(plain) is plain
+    assert loading.computed_in_half(plain) is plain
 
 
 @pytest.mark.parametrize(
@@ -173,7 +165,7 @@ def test_qwen3_instruct_reads_the_same_text(tokenizers):
 )
 def test_a_qwen_that_never_thinks_has_one_template(name, kind, template, same):
     model = SimpleNamespace(config=SimpleNamespace(name_or_path=name, model_type=kind))
-    assert is_qwen(model, SimpleNamespace(chat_template=template)) is same
+    assert loading.is_qwen(model, SimpleNamespace(chat_template=template)) is same
 
 
 def test_the_trainer_takes_a_short_template(tokenizers, tiny_base, tmp_path):

@@ -15,14 +15,8 @@ from logtriage.play.conversation import NATIVE
 from logtriage.play.episode import Episode
 from triagelab.bench.registry import in_memory
 from triagelab.bench.run_evaluation import base_and_trained
-from triagelab.language_models import smollm2
-from triagelab.language_models.loading import (
-    load_agent,
-    load_language_model,
-    load_player,
-    resolve_model,
-    weights_digest,
-)
+from triagelab.language_models import loading, smollm2
+from triagelab.language_models.loading import load_language_model, load_player, weights_digest
 from triagelab.train.grpo import train
 from triagelab.train.publication import write_model
 from triagelab.train.settings import make_config
@@ -50,10 +44,10 @@ def test_is_converted_once_for_each_file(tiny_smollm2, monkeypatch, tmp_path):
     assert not [path for path in tiny_smollm2.parent.iterdir() if path.suffix == ".partial"]
     with monkeypatch.context() as patch:
         patch.setattr(smollm2, "_convert", None)  # to convert would be an error
-        assert resolve_model("smollm2") == tiny_smollm2
+        assert loading.resolve_model("smollm2") == tiny_smollm2
     install(tmp_path, seed=1)
     monkeypatch.syspath_prepend(tmp_path)
-    other = resolve_model("smollm2")
+    other = loading.resolve_model("smollm2")
     assert other != tiny_smollm2 and other.parent == tiny_smollm2.parent
     assert weights_digest(other) != weights_digest(tiny_smollm2)
 
@@ -67,7 +61,7 @@ def test_an_interrupted_conversion_leaves_no_model(tiny_smollm2, monkeypatch, tm
     monkeypatch.syspath_prepend(tmp_path)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(smollm2, "_convert", stop)
-        resolve_model("smollm2")
+        loading.resolve_model("smollm2")
     assert load_player("smollm2")[2] is NATIVE
 
 
@@ -115,7 +109,7 @@ def test_an_adapter_records_the_name_and_is_a_model(tiny_smollm2, run):
     assert record["base_model_name_or_path"] == "smollm2"
     settings = json.loads((run / "config.json").read_text())["settings"]
     assert settings["model"] == "smollm2" and settings["weights"] == weights_digest(tiny_smollm2)
-    agent = load_agent(run / "model")
+    agent = loading.load_agent(run / "model")
     assert agent.protocol is NATIVE and agent.grammar is not None
     assert any("lora" in name for name, _ in agent.model.named_parameters())
     # the same player, whichever way the adapter is named
@@ -135,7 +129,7 @@ def test_a_trained_agent_keeps_its_protocol(run, tmp_path):
     tokenizer.save_pretrained(tmp_path / "merged")
     _, again, protocol = load_player(tmp_path / "merged")
     assert protocol is NATIVE and again.chat_template == tokenizer.chat_template
-    assert load_agent(tmp_path / "merged").grammar is not None
+    assert loading.load_agent(tmp_path / "merged").grammar is not None
     text = (write_model(run, "you/agent") / "README.md").read_text()
     assert "base_model: HuggingFaceTB/SmolLM2-135M-Instruct" in text
 

@@ -9,17 +9,11 @@ from logtriage.catalogue import draw_end, open_incident
 from logtriage.play.actions import Action
 from logtriage.play.observation import render
 from triagelab.real.evidence import gather
+from triagelab.realistic import production_episode
 from triagelab.realistic.features import arrays_of_evidence, features
 from triagelab.realistic.generator import Block
 from triagelab.realistic.mesh import BLOCK
-from triagelab.realistic.production_episode import (
-    ProductionEpisode,
-    found_root,
-    names_of,
-    names_path,
-    path_to_users,
-    production_case,
-)
+from triagelab.realistic.production_episode import ProductionEpisode, names_path, production_case
 from triagelab.realistic.production_policies import ASK_ALL, PRODUCTION_POLICIES
 
 FAULTY = next(at for at in range(40) if len(production_case("train", at).truth.path) > 2)
@@ -63,7 +57,8 @@ def test_dismissing_is_right_only_where_nothing_is_wrong():
     assert played(FAULTY, *blame(truth.root), Action("ignore")).score.total == 0.0
     service = production_case("train", QUIET).services[0]
     blamed = played(QUIET, *blame(service), Action("ignore"))
-    assert blamed.score.total == 0.0 and not found_root(blamed.record, blamed.incident.case)
+    assert blamed.score.total == 0.0
+    assert not production_episode.found_root(blamed.record, blamed.incident.case)
 
 
 def test_the_truth_is_nowhere_before_the_end():
@@ -92,7 +87,7 @@ def test_a_case_says_what_its_block_says():
     numbers = features(block.seen)
     for at in (0, 5, 9):
         episode = ProductionEpisode.open("train", 2 * BLOCK + at)
-        names = names_of("train", 2 * BLOCK + at)
+        names = production_episode.names_of("train", 2 * BLOCK + at)
         order = [names.index(name) for name in episode.incident.topology.names]
         played = features(arrays_of_evidence(seen(episode)))[0]
         off = np.abs(played - numbers[at][order])
@@ -120,5 +115,6 @@ def test_every_policy_plays_to_the_end(name):
 def test_the_path_to_users_follows_who_suffers_most_and_ends_where_nobody_does():
     callers = {"db": ["cart", "ads"], "cart": ["web"], "ads": ["web"], "web": []}
     hurts = {"db": 0.0, "cart": 0.5, "ads": 0.7, "web": 0.2}
-    assert path_to_users("db", callers.get, hurts.get) == ["db", "ads", "web"]
-    assert path_to_users("db", callers.get, (hurts | {"web": 0.09}).get) == ["db", "ads"]
+    path = production_episode.path_to_users
+    assert path("db", callers.get, hurts.get) == ["db", "ads", "web"]
+    assert path("db", callers.get, (hurts | {"web": 0.09}).get) == ["db", "ads"]

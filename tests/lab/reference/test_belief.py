@@ -15,14 +15,8 @@ from logtriage.world.faults import REMEDIES
 from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import SEVERITIES, TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
-from triagelab.reference.belief import (
-    NONE,
-    Answers,
-    BeliefPolicy,
-    Outcomes,
-    answer_actions,
-    score_table,
-)
+from triagelab.reference import belief
+from triagelab.reference.belief import NONE, Answers, BeliefPolicy, answer_actions, score_table
 
 
 def mean_score(policy, task, count):
@@ -47,8 +41,8 @@ def test_belief_is_above_trace(task):
 @pytest.mark.parametrize("change", [{"quiet": (6,)}, {"noise": 0.7}])
 def test_it_knows_the_settings_of_a_task(change):
     task = replace(TASKS["cascading_failure"], **change)
-    belief = mean_score(BeliefPolicy(), task, 10)
-    assert belief > max(0.6, mean_score(TracePolicy(), task, 10))
+    ours = mean_score(BeliefPolicy(), task, 10)
+    assert ours > max(0.6, mean_score(TracePolicy(), task, 10))
 
 
 def test_the_table_of_scores_is_that_of_the_rubric():
@@ -60,7 +54,7 @@ def test_the_table_of_scores_is_that_of_the_rubric():
             root = NONE if incident.injection is None else incident.injection.position
             severity = SEVERITIES.index(incident.severity)
             truth = (root, incident.remedy or "", team, severity, 1.0)
-            outcomes = Outcomes(*(np.array([part]) for part in truth))
+            outcomes = belief.Outcomes(*(np.array([part]) for part in truth))
             options = [Answers(random.randrange(3), NONE, None, NONE, ignore=True)]
             for _ in range(20):
                 at = root if root != NONE and random.random() < 0.6 else random.randrange(7)

@@ -10,15 +10,7 @@ import pytest
 from logtriage.world.tasks import TASKS
 from triagelab.bench.runs import Gpu
 from triagelab.train import colab
-from triagelab.train.colab import (
-    FINISH,
-    Budget,
-    choose_preset,
-    command,
-    outcome,
-    run_folder,
-    stale_imports,
-)
+from triagelab.train.colab import FINISH, Budget, choose_preset, command, run_folder
 
 A_T4 = Gpu("Tesla T4", 16.1, bf16=False)
 
@@ -38,7 +30,7 @@ def test_a_notebook_knows_its_preset_its_folder_and_what_is_stale(tmp_path, monk
     assert run_folder("expert", 2, str(tmp_path / "x")) == tmp_path / "x" / "seed-2"
     # what was loaded before the cell that installs
     monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace(__version__="0.1"))
-    (said,) = stale_imports()
+    (said,) = colab.stale_imports()
     assert said.startswith("pyarrow 0.1 is loaded") and "Restart session" in said
 
 
@@ -87,7 +79,7 @@ def test_the_play_after_training_has_its_time_reserved(clock, run):
     assert hours.left() == hours.for_evaluation() == 0.0
     assert " 40 of 40 steps fit" in Budget(3.0).plan(run)
     frame = pd.read_parquet(run / "evaluation.parquet")
-    assert outcome(run, frame) == "After 2 of 40 steps, on 4 to 6 incidents of each task."
+    assert colab.outcome(run, frame) == "After 2 of 40 steps, on 4 to 6 incidents of each task."
     frame[frame["task"] != "single_crash"].to_parquet(run / "evaluation.parquet")
     with pytest.raises(ValueError, match="did not suffice for a batch of each task"):
         Budget(2.5).plan(run)

@@ -12,17 +12,10 @@ from safetensors.torch import load_file
 from triagelab.language_models import loading
 from triagelab.language_models.loading import load_agent
 from triagelab.language_models.path_names import incident_names
-from triagelab.train import imitation
+from triagelab.train import imitation, sft_tasks
 from triagelab.train.grpo import load_to_train, train
 from triagelab.train.imitation import ON_POLICY, Imitator, Lessons, OnPolicyImitator, build_imitated
 from triagelab.train.settings import TrainingConfig, make_config
-from triagelab.train.sft_tasks import (
-    EPISODE_SHARES,
-    NoisySession,
-    draw_task,
-    novice_episode,
-    open_varied,
-)
 from triagelab.train.supervised import encode
 
 pytestmark = [needs("gguf"), pytest.mark.usefixtures("tiny_smollm2", "tiny_lessons")]
@@ -95,8 +88,9 @@ def sessions_of(count):
     """Those of the first pool on policy."""
     sessions = []
     for at in range(count):
-        task = draw_task(Random(f"on-policy/0/0/{at}"), EPISODE_SHARES)
-        sessions.append(NoisySession(open_varied(task, "train", imitation.ON_POLICY_FIRST + at)))
+        task = sft_tasks.draw_task(Random(f"on-policy/0/0/{at}"), sft_tasks.EPISODE_SHARES)
+        episode = sft_tasks.open_varied(task, "train", imitation.ON_POLICY_FIRST + at)
+        sessions.append(sft_tasks.NoisySession(episode))
     return sessions
 
 
@@ -142,7 +136,7 @@ def test_in_16_bit_it_learns_the_same_but_for_rounding(tmp_path, monkeypatch):
 
 
 def test_what_all_calls_have_weighs_little(imitator):
-    messages = novice_episode(0)
+    messages = sft_tasks.novice_episode(0)
     ids, own, targets = encode(imitator.tokenizer, messages, None, fixed_weight=0.1)
     assert [place for place, _, _ in targets] == [at for at, wrote in enumerate(own) if wrote]
     whole = "".join(

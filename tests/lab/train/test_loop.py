@@ -22,16 +22,10 @@ from triagelab.bench.runs import read_jsonl
 from triagelab.language_models.decoder import PADDED, Writer, shared_prefix
 from triagelab.language_models.language_models import LanguageModelPolicy
 from triagelab.language_models.loading import load_language_model
+from triagelab.train import loop
 from triagelab.train.group import HEADS, play_group, plot_group
 from triagelab.train.grpo import train
-from triagelab.train.loop import (
-    WHOLE,
-    KeptTrainer,
-    SharedPrompt,
-    calls_of_tokens,
-    component_rewards,
-    group_advantages,
-)
+from triagelab.train.loop import WHOLE, KeptTrainer, SharedPrompt, group_advantages
 from triagelab.train.settings import incident_rows, make_config
 from triagelab.train.trainer import EpisodeRecorder, IncidentTrainer, grpo_settings
 
@@ -210,7 +204,7 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
     def text_by_call(conversation):
         """The text of each call's arguments, by its number."""
         text = {}
-        numbers = calls_of_tokens(conversation, tokenizer)
+        numbers = loop.calls_of_tokens(conversation, tokenizer)
         for token, number in zip(conversation.ids, numbers, strict=True):
             text[number] = text.get(number, "") + tokenizer.decode([token])
         return text
@@ -242,7 +236,7 @@ def test_a_call_that_could_not_be_read_is_no_part_of_the_next(tiny_base):
     ],
 )
 def test_each_answer_is_credited_with_its_part(score, ignored, given):
-    rewards = component_rewards(score, score.total, ignored)
+    rewards = loop.component_rewards(score, score.total, ignored)
     calls = (SEVERITY, ROOT, "remediate", "escalate")
     assert [rewards[call] for call in calls] == pytest.approx(given)
     assert rewards[WHOLE] == score.total

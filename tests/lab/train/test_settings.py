@@ -8,16 +8,9 @@ from hypothesis import strategies as st
 
 from triagelab.bench.published import RESULTS
 from triagelab.bench.runs import settings_of
+from triagelab.train import settings
 from triagelab.train.grpo import LONGEST
-from triagelab.train.settings import (
-    MOST_TOGETHER,
-    PRESETS,
-    TrainingConfig,
-    config_from_cli,
-    deal,
-    incident_rows,
-    make_config,
-)
+from triagelab.train.settings import PRESETS, config_from_cli, deal, incident_rows, make_config
 
 TRL = {"loop": "trl", "credit": "episode", "constrained": False}
 
@@ -70,7 +63,7 @@ def test_presets_are_those_of_published_runs_and_careful_where_nothing_was_tuned
 def test_fewer_or_more_incidents_need_no_more_memory(preset):
     # a backward pass over more episodes than the preset's runs out of memory on the GPU it is for
     own = make_config(preset, model="x")
-    assert own == TrainingConfig(**{**PRESETS[preset], "model": "x"})
+    assert own == settings.TrainingConfig(**{**PRESETS[preset], "model": "x"})
     assert own.completion_tokens + 1500 <= LONGEST  # and the longest opening
     for incidents in (1, 2, 3, 5, 12, 17):
         config = make_config(preset, model="x", incidents=incidents)
@@ -97,7 +90,7 @@ def test_episodes_are_dealt_to_the_last_one(episodes, tasks, group, most):
     assert sizes["steps"] * sizes["incidents"] * sizes["group"] == episodes * tasks
     assert 2 <= sizes["group"] <= group and sizes["incidents"] % tasks == 0
     assert most is None or sizes["steps"] <= most
-    assert sizes["incidents"] * sizes["group"] <= MOST_TOGETHER
+    assert sizes["incidents"] * sizes["group"] <= settings.MOST_TOGETHER
 
 
 def test_a_command_counts_episodes_of_each_task_and_leaves_the_rest_to_the_preset():

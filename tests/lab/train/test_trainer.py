@@ -18,13 +18,7 @@ from triagelab.bench.published import read, seeds_of
 from triagelab.train import trainer
 from triagelab.train.loop import KeptTrainer
 from triagelab.train.settings import make_config
-from triagelab.train.trainer import (
-    IncidentTrainer,
-    MetricsLog,
-    check_settings,
-    grpo_settings,
-    unreachable_calls,
-)
+from triagelab.train.trainer import IncidentTrainer, MetricsLog, check_settings, grpo_settings
 
 HOOKS = {  # private methods of TRL that these override
     IncidentTrainer: {
@@ -131,8 +125,8 @@ def test_calls_that_reached_no_session_are_counted_once():
         answer("step 3 of 8\nerror: unknown team 'ceo'"),
         {"role": "assistant", "content": "<tool_call>{"},
     ]
-    assert unreachable_calls(ended) == 2
-    assert unreachable_calls([{"role": "assistant", "content": "I give up."}]) == 0
+    assert trainer.unreachable_calls(ended) == 2
+    assert trainer.unreachable_calls([{"role": "assistant", "content": "I give up."}]) == 0
 
 
 def test_a_step_is_not_begun_that_would_not_end_in_time(tmp_path, monkeypatch):
