@@ -144,12 +144,10 @@ def test_a_file_is_whole_lines_each_on_disk_before_the_next_episode(path, monkey
     # Nothing of the truth is in it, but as text of the world, which names every service.
     episodes = read_trajectories(path)[1]
     assert {key for line in episodes for key in line} == {"row", "opening", "steps", "messages"}
-    assert not {"root", "remedy", "team", "fault", "real"} & {
-        key for line in episodes for key in line["row"]
-    }
-    assert {key for line in episodes for step in line["steps"] for key in step} == {
-        *("action", "value", "confidence", "observation")
-    }
+    of_rows = {key for line in episodes for key in line["row"]}
+    assert not {"root", "remedy", "team", "fault", "real"} & of_rows
+    of_steps = {key for line in episodes for step in line["steps"] for key in step}
+    assert of_steps == {"action", "value", "confidence", "observation"}
     # Two processes would interleave their lines, and play every episode twice.
     with open_journal(path, SETTINGS), pytest.raises(ValueError, match="another process"):
         rows_in(path)
@@ -234,8 +232,8 @@ def test_the_cost_that_is_said_is_that_of_the_language_model_that_was_played():
     frame = pd.read_parquet(RESULTS / "smollm2" / "episodes.parquet")
     own = frame[frame["policy"] == "expert's lessons, constrained"]
     needed = own[["calls", "prompt_tokens", "completion_tokens"]].mean()
-    told = [evaluation.ANSWERS, evaluation.READ, evaluation.WRITTEN]
-    assert (needed / told).between(0.6, 1.6).all()
+    constants = [evaluation.ANSWERS, evaluation.READ, evaluation.WRITTEN]
+    assert (needed / constants).between(0.6, 1.6).all()
 
 
 def test_real_incidents_are_evaluated_and_verified(path):

@@ -6,16 +6,11 @@ from logreader.diagnosis import triage
 from logtriage.play.actions import Action
 from logtriage.play.conversation import tool_call
 from logtriage.policies.policy import ConversationPolicy
+from logtriage.policies.scripted import answers
 
 ANSWERS = [
     [Action("request_more_logs", ("user-db",))],
-    [
-        Action("classify_severity", ("P1",)),
-        Action("identify_root_cause", ("user-db",)),
-        Action("remediate", ("restart", "user-db")),
-        Action("escalate", ("dba",)),
-        Action("resolve"),
-    ],
+    answers("P1", "user-db", ("restart", "user-db"), "dba"),
 ]
 
 

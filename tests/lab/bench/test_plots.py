@@ -110,11 +110,9 @@ def test_an_incident_climbs_from_its_root_and_only_the_right_remedy_heals_it():
     assert red.shape[1] == incident.arrival + 1 and not red[:, 0].any()
     first = red[:, red.any(axis=0)][:, 0]
     assert [name for name, shade in zip(names, first, strict=True) if shade] == [incident.root]
-    nothing, symptom, root = (
-        line.get_ydata()[-1]
-        for line in incident_plots.plot_healing(incident).axes[0].get_lines()[:3]
-    )
-    assert "a symptom" in shown_text(incident_plots.plot_healing(incident))
+    healing = incident_plots.plot_healing(incident)
+    nothing, symptom, root = (line.get_ydata()[-1] for line in healing.axes[0].get_lines()[:3])
+    assert "a symptom" in shown_text(healing)
     assert root < 1.0 < symptom and nothing == pytest.approx(symptom, rel=0.2)
 
 

@@ -38,12 +38,8 @@ def test_ours_is_above_every_other_that_has_not_learned_kinds_of_fault(published
 def test_cases_of_a_group_count_as_one():
     rows = [(f"a{at}", "a", 1.0) for at in range(8)] + [("b0", "b", 0.0), ("b1", "b", 0.0)]
     same = {"policy": "p", "source": "petshop", "half": "held back", "fault": "f"}
-    frame = pd.DataFrame(
-        [
-            {**same, "case": case, "root": root, "top1": right, "top3": right}
-            for case, root, right in rows
-        ]
-    )
+    frame = pd.DataFrame(rows, columns=["case", "root", "top1"]).assign(**same)
+    frame["top3"] = frame["top1"]
     again = pd.concat([frame, frame])  # a second attempt at each
     for row in (real.real_table(frame).iloc[0], real.real_table(again).iloc[0]):
         assert (row["cases"], row["groups"]) == (10, 2)

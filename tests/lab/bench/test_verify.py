@@ -55,11 +55,8 @@ TALKER = Player("talker", {"weights": "none"}, lambda begun: Talker("talker"))
 
 
 def written(path, players, plan):
-    settings = {
-        "split": plan.split,
-        "policies": {player.name: player.settings for player in players},
-    }
-    with open_journal(path, settings) as journal:
+    policies = {player.name: player.settings for player in players}
+    with open_journal(path, {"split": plan.split, "policies": policies}) as journal:
         evaluate(players, plan, journal)
     return path
 

@@ -92,9 +92,8 @@ def test_ids_are_those_of_a_template_with_tools(tiny_base):
     asks = Action("request_more_logs", (episode.incident.root,))
     for action in (asks, Action("escalate", ("sre",))):
         message = {"role": "assistant", "content": "", "tool_calls": [tool_call(action)]}
-        said = tokenizer.apply_chat_template(
-            [{"role": "user", "content": ""}, message], tokenize=False
-        )
+        asked = [{"role": "user", "content": ""}, message]
+        said = tokenizer.apply_chat_template(asked, tokenize=False)
         said = said.split("<|im_start|>assistant\n")[1].removesuffix("\n")
         ids = ids + tokenizer.encode(said, add_special_tokens=False)
         made = answers(session, message)

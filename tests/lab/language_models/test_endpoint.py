@@ -44,9 +44,8 @@ def test_a_server_that_is_busy_or_restarts_is_waited_for(pauses):
     (result,), _ = played(
         lambda body, number: refused(429, headers={"Retry-After": "20"}) if number < 8 else RESOLVES
     )
-    assert (
-        pauses == [20.0] * 8 and result.episode.record.closed_by == "resolve" and not result.error
-    )
+    assert pauses == [20.0] * 8 and not result.error
+    assert result.episode.record.closed_by == "resolve"
     pauses.clear()
     (result,) = EndpointPolicy(f"http://127.0.0.1:{free_port()}", "toy").play_each(episodes(1))
     assert 60 < sum(pauses) < 200 and "refused" in result.error
@@ -161,10 +160,8 @@ def test_what_fails_ends_its_episode_and_says_why(answer, error, pauses, monkeyp
     (result,), _ = played(lambda *_: answer)
     assert error in result.error and result.episode.score is None and result.error.isprintable()
     assert len(result.error) <= endpoint.MOST_SHOWN + 60
-    with (
-        talking(lambda *_: answer) as (url, _),
-        pytest.raises(EndpointError, match=re.escape(result.error)),
-    ):
+    fails = pytest.raises(EndpointError, match=re.escape(result.error))
+    with talking(lambda *_: answer) as (url, _), fails:
         EndpointPolicy(url, "toy").play(episodes(1))  # of all at once
 
 
@@ -191,9 +188,8 @@ def test_a_url_key_or_model_that_is_refused_ends_the_play(status, hint):
 def test_arguments_may_be_anything_and_name_and_id_may_be_missing(name, arguments, team):
     asks = said(call(name, arguments, None))
     (result,), talk = played(lambda body, number: RESOLVES if number else asks)
-    assert (
-        result.episode.record.steps == 2 and not result.error and result.episode.record.team == team
-    )
+    record = result.episode.record
+    assert not result.error and (record.steps, record.team) == (2, team)
     assert talk.requests[1]["messages"][-1]["tool_call_id"] == "call_0"
     assert {tool["function"]["name"] for tool in talk.requests[1]["tools"]} == set(ACTION_TYPES)
     assert result.tokens == (200, 20)
@@ -255,9 +251,8 @@ def test_a_text_protocol_asks_for_no_tools_and_is_proposed_where_they_are_refuse
     (result,), talk = played(lambda body, number: said(content=wrote[number]), protocol=TEXT)
     assert result.episode.record.closed_by == "resolve" and result.episode.record.steps == 2
     assert not any("tools" in body for body in talk.requests)
-    assert [message["role"] for message in result.messages] == [
-        *("system", "user", "assistant", "user", "assistant", "user")
-    ]
+    roles = [message["role"] for message in result.messages]
+    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
 
 
 def test_attempts_are_sampled_with_seeds_of_their_own():

@@ -18,11 +18,9 @@ from triagelab.language_models.loading import load_language_model, with_tool_cal
 
 @pytest.fixture(scope="module", params=["embedded", "qwen"])
 def chat(request, tiny_base):
-    return NativeChat(
-        load_language_model(tiny_base)[1]
-        if request.param == "embedded"
-        else with_tool_calls(qwen_tokenizer())
-    )
+    if request.param == "qwen":
+        return NativeChat(with_tool_calls(qwen_tokenizer()))
+    return NativeChat(load_language_model(tiny_base)[1])
 
 
 @cache

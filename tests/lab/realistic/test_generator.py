@@ -64,9 +64,8 @@ def test_what_a_style_does_not_measure_is_unknown():
 
 
 def test_nothing_measured_is_infinite(monkeypatch):
-    monkeypatch.setattr(
-        randomisation, "CALLS_P95", (500.0, 0.0)
-    )  # as noise is once in ten thousand blocks
+    # as noise is once in ten thousand blocks
+    monkeypatch.setattr(randomisation, "CALLS_P95", (500.0, 0.0))
     assert not np.isinf(Block("train", 0).seen.values).any()
 
 

@@ -35,13 +35,12 @@ def test_all_hypotheses_at_once_are_simulated_as_one_by_one(topology):
         for fault in faults_at(service)
     ]
     injections = random.sample(injections, 40)
-    faults, positions, intensities, ramps = (
-        [getattr(injection, name) for injection in injections]
-        for name in ("fault", "position", "intensity", "ramp")
+    faults = [injection.fault for injection in injections]
+    numbers = (
+        np.array([getattr(injection, name) for injection in injections])
+        for name in ("position", "intensity", "ramp")
     )
-    states = simulate(
-        topology, faults, np.array(positions), np.array(intensities), np.array(ramps), 20
-    )
+    states = simulate(topology, faults, *numbers, 20)
     for i, injection in enumerate(injections):
         alone = untreated_states(topology, injection, 20)
         for name in ("load", "latency", "errors", "pool", "cpu"):
@@ -69,17 +68,13 @@ def test_the_prior_is_the_generators(task):
         for at, fault in zip(prior.position.tolist(), prior.fault, strict=True)
     ]
     injections = [incident.injection for incident in incidents]
-    check(
-        pairs,
-        [
-            (-1, "") if injection is None else (injection.position, injection.fault.name)
-            for injection in injections
-        ],
-    )
-    check(
-        [SEVERITIES[level] for level in prior.severity],
-        [incident.severity for incident in incidents],
-    )
+    drawn = [
+        (-1, "") if injection is None else (injection.position, injection.fault.name)
+        for injection in injections
+    ]
+    check(pairs, drawn)
+    levels = [SEVERITIES[level] for level in prior.severity]
+    check(levels, [incident.severity for incident in incidents])
 
 
 def telemetry_of(prior, h, quiet=0):
@@ -91,10 +86,8 @@ def telemetry_of(prior, h, quiet=0):
         injection = Injection(fault, position, intensity, 1, ramp)
     arrival, severity = int(prior.arrival[h]), SEVERITIES[prior.severity[h]]
     states = untreated_states(prior.topology, injection, prior.task.lead[1] + prior.task.max_steps)
-    incident = Incident(
-        *(prior.task, "train", 0, prior.topology, injection, severity, arrival),
-        *(arrival + quiet, states),
-    )
+    where = (prior.task, "train", 0, prior.topology, injection, severity, arrival)
+    incident = Incident(*where, arrival + quiet, states)
     cluster = Cluster(prior.topology, injection, incident.untreated, arrival)
     return incident, cluster, Telemetry(incident, cluster, Random("telemetry"))
 
@@ -197,9 +190,8 @@ def test_an_answer_about_all_services_is_weighed_as_it_is_made():
     root, at = belief.prior.position, NAMES.index("user-db")
 
     def likelihood(lines=(), metrics=None):
-        return belief._likelihood(
-            Observation(1, 15, alerts=[], metrics=metrics, lines=lines), "all"
-        )
+        seen = Observation(1, 15, alerts=[], metrics=metrics, lines=lines)
+        return belief._likelihood(seen, "all")
 
     texts = {}
     for index in range(400):

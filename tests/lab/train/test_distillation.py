@@ -40,14 +40,8 @@ def test_a_turn_of_answers_is_learned_as_far_as_it_agrees(turn, wanted):
 
 def test_questions_that_are_as_good_share_the_target_and_one_ends_the_turn():
     options = [([ASK], 0.75), ([OTHER], 0.25)]
-    assert compare([10, 4, 5, 19, 0], options, Grammar) == [
-        (0, 10, 1.0),
-        (1, 3, 0.75),
-        (1, 4, 0.25),
-        (2, 5, 1.0),
-        (3, 19, 1.0),
-        (4, 0, 1.0),
-    ]
+    shared = [(0, 10, 1.0), (1, 3, 0.75), (1, 4, 0.25), (2, 5, 1.0), (3, 19, 1.0), (4, 0, 1.0)]
+    assert compare([10, 4, 5, 19, 0], options, Grammar) == shared
     # The model asks twice without looking at what the first brought.
     twice, options = [10, 3, 19, 1, 10, 4, 5, 19, 0], [([ASK], 1.0), ([OTHER], 0.0)]
     assert compare(twice, options, Grammar)[-1] == (3, 0, 1.0)

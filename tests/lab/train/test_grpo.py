@@ -188,9 +188,8 @@ def test_a_run_ends_by_its_hours_and_goes_on_with_new_ones(run, tiny_base, tmp_p
     assert model == folder / "model" and len(lines(folder / "metrics.jsonl")) == 1
     assert weights_digest(model) == weights_digest(folder / "checkpoint-1")
     evaluate_run(folder, 2, references=("loudest",))
-    assert (
-        "1 of 3 steps of 2 incidents x 2" in (write_model(folder, "a/b") / "README.md").read_text()
-    )
+    card = (write_model(folder, "a/b") / "README.md").read_text()
+    assert "1 of 3 steps of 2 incidents x 2" in card
     # A session that was killed leaves lines beyond the checkpoint, of which the model is.
     shutil.rmtree(model)
     with (folder / "metrics.jsonl").open("a") as file:
@@ -272,9 +271,8 @@ def test_production_is_trained_on_by_the_root_cause_alone(loop, tiny_base, tmp_p
     assert "the root cause alone counts" in completion["messages"][0]["content"]
     (metrics,) = lines(tmp_path / "run" / "metrics.jsonl")
     assert "score/production" in metrics
-    assert "play it by `evaluate --task production" in refusal(
-        "evaluate", "--run", tmp_path / "run"
-    )
+    said = refusal("evaluate", "--run", tmp_path / "run")
+    assert "play it by `evaluate --task production" in said
 
 
 def test_threads_that_wait_sleep_and_nothing_is_imported_before_unsloth():

@@ -17,16 +17,8 @@ from triagelab.train.grpo import train
 from triagelab.train.settings import make_config
 
 TOY = {"drills": 16, "novices": 640, "hidden": 48}
-SETTINGS = {
-    "incidents": 4,
-    "warmup": 1,
-    "learning_rate": 4e-3,
-    "shares": {"single_crash": 1.0},
-    "varied": False,
-    "constrained": False,
-    "completion_tokens": 640,
-    "turn_tokens": 40,
-}
+SETTINGS = {"incidents": 4, "warmup": 1, "learning_rate": 4e-3, "shares": {"single_crash": 1.0}}
+SETTINGS |= {"varied": False, "constrained": False, "completion_tokens": 640, "turn_tokens": 40}
 
 
 @pytest.fixture(scope="module")

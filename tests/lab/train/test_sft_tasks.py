@@ -19,25 +19,15 @@ from triagelab.bench.rollouts import TUNING_INDEX
 from triagelab.language_models.path_names import incident_names
 from triagelab.train import sft_tasks
 
-WORLD = {
-    "logtriage.world.incidents",
-    "logtriage.world.cluster",
-    "logtriage.world.telemetry",
-    "logtriage.play.scoring",
-    "logtriage.play.episode",
-}
+WORLD = {f"logtriage.world.{name}" for name in ("incidents", "cluster", "telemetry")}
+WORLD |= {"logtriage.play.scoring", "logtriage.play.episode"}
 ANSWERS = ("root", "severity", "remedy", "team")
 SECRETS = {
     Incident: (*ANSWERS, "injection", "untreated", "arrival", "quiet_until"),
     Cluster: ("active", "reach", "states"),
     Telemetry: (
-        "cluster",
-        "suppressed",
-        "degraded",
-        "own_degradation",
-        "log_volumes",
-        "line_weights",
-        "callee_weights",
+        *("cluster", "suppressed", "degraded", "own_degradation"),
+        *("log_volumes", "line_weights", "callee_weights"),
     ),
     Episode: ("score", "cluster"),
 }
@@ -112,10 +102,8 @@ def test_augmentation_has_one_word_for_another_and_keeps_all_else():
     changed = []
     for index in range(60):
         played = [sft_tasks.open_varied("single_crash", "train", index) for _ in range(2)]
-        printed, read = (
-            ToolSession(played[0], incident_names),
-            sft_tasks.AugmentedSession(played[1]),
-        )
+        printed = ToolSession(played[0], incident_names)
+        read = sft_tasks.AugmentedSession(played[1])
         names = whole_names(printed.services)
         logs = []  # names in log lines, log lines without names, and all other lines
         for session in (printed, read):
