@@ -18,14 +18,11 @@ from triagelab.bench.verify import MATCH, verify
 from triagelab.language_models.loading import weights_digest
 
 
-def published():
-    return [name for name in STAGES if (FOLDER / name).is_dir()]
-
-
 def test_adapters_are_those_that_were_played():
     rows = pd.read_parquet(FOLDER / "episodes.parquet")
-    assert published()
-    for name in published():
+    published = [name for name in STAGES if (FOLDER / name).is_dir()]
+    assert published
+    for name in published:
         played = rows[rows["policy"].isin([f"{STAGES[name]}, {way}" for way in WAYS])]
         assert set(played["weights"]) == {weights_digest(FOLDER / name)}
         record = json.loads((FOLDER / name / "adapter_config.json").read_text())

@@ -18,8 +18,6 @@ from triagelab.language_models.grammar import Turn
 from triagelab.language_models.language_models import LanguageModelPolicy
 from triagelab.language_models.loading import load_language_model, with_tool_calls
 
-QUESTION = Action("request_more_logs", ("user-db",))
-
 
 def sessions(count):
     names = ("single_crash", "silent_degradation")
@@ -238,7 +236,8 @@ def test_a_turn_is_cut_at_its_bound_and_a_conversation_at_its_own(tiny_base):
     asks = LanguageModelPolicy(
         model, tokenizer, name="tiny", turn_tokens=128, completion_tokens=200
     )
-    message = {"role": "assistant", "content": "", "tool_calls": [tool_call(QUESTION)]}
+    question = tool_call(Action("request_more_logs", ("user-db",)))
+    message = {"role": "assistant", "content": "", "tool_calls": [question]}
     asks._chat.parse = lambda turn, prompt: message
     for talk in asks.converse(sessions(3)):
         assert talk.turns > 1 and len(talk.ids) - asks.turn_tokens < 200

@@ -13,12 +13,6 @@ GOLDEN = ["d628f724496f742c", "402e1afa078214c0", "9eb28a123e32f906"]
 BLOCKS = [Block("train", number) for number in range(6)]
 
 
-def cause(block, kind, root):
-    """What a fault of middling strength changes in every cluster of a block, all groups showing."""
-    size = sizes(np.full(BLOCK, kind), np.full((BLOCK, 4), 0.5))
-    return consequences(block.mesh, np.full(BLOCK, root), size)
-
-
 def digest(block):
     """Of what is shown, to three digits: what the last bits of a sum may not change."""
     texts = []
@@ -40,8 +34,10 @@ def test_a_fault_changes_its_root_and_what_follows_from_it():
     mesh = BLOCKS[0].mesh
     size = mesh.own.shape[1]
     for kind, fault in enumerate(FAILURES):
+        # of middling strength, and with all groups showing
+        strength = sizes(np.full(BLOCK, kind), np.full((BLOCK, 4), 0.5))
         for root in range(0, size, 3):
-            change = cause(BLOCKS[0], kind, root)
+            change = consequences(mesh, np.full(BLOCK, root), strength)
             waits_or_fails = mesh.slowed[:, :, root] > 0.0
             neighbour = mesh.machine == mesh.machine[:, root, None]
             touched = waits_or_fails

@@ -31,10 +31,6 @@ def played(index, *actions):
     return episode
 
 
-def seen(episode):
-    return gather(episode.incident.topology, [episode.opening, episode.act(ASK_ALL)])
-
-
 def test_the_root_blamed_first_is_worth_all():
     truth = production_case("train", FAULTY).truth
     fixed = Action("remediate", (truth.remedy, truth.root)), Action("escalate", (truth.team,))
@@ -88,8 +84,10 @@ def test_a_case_says_what_its_block_says():
     for at in (0, 5, 9):
         episode = ProductionEpisode.open("train", 2 * BLOCK + at)
         names = production_episode.names_of("train", 2 * BLOCK + at)
-        order = [names.index(name) for name in episode.incident.topology.names]
-        played = features(arrays_of_evidence(seen(episode)))[0]
+        graph = episode.incident.topology
+        order = [names.index(name) for name in graph.names]
+        seen = gather(graph, [episode.opening, episode.act(ASK_ALL)])
+        played = features(arrays_of_evidence(seen))[0]
         off = np.abs(played - numbers[at][order])
         assert np.quantile(off, 0.99) < 0.1 and np.median(off) < 1e-3
 

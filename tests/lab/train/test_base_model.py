@@ -18,16 +18,12 @@ from triagelab.train.supervised import encode
 TINY = {"drills": 16, "novices": 16, "layers": 1, "hidden": 32}  # of the fixture `tiny_base`
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tiny_base):
-    return PreTrainedTokenizerFast.from_pretrained(tiny_base)
-
-
 def ids_of(tokenizer, text):
     return tokenizer.encode(text, add_special_tokens=False)
 
 
-def test_the_tokenizer_is_lossless_and_short_and_knows_who_writes(tokenizer):
+def test_the_tokenizer_is_lossless_and_short_and_knows_who_writes(tiny_base):
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(tiny_base)
     for index in range(5):
         messages = novice_episode(index)
         text = tokenizer.apply_chat_template(messages, tools=tool_schemas(), tokenize=False)

@@ -45,14 +45,6 @@ def test_a_command_says_what_it_does_and_how_it_ends(capfd):
 
 
 @pytest.fixture
-def clock(monkeypatch):
-    """Hours on a made-up clock, in a list."""
-    hours = [100.0]
-    monkeypatch.setattr(colab.time, "perf_counter", lambda: 3600 * hours[0])
-    return hours
-
-
-@pytest.fixture
 def run(tmp_path):
     """After two steps of 100 s, and 20 s for each of 4, 6 and 5 incidents of the tasks."""
     (tmp_path / "config.json").write_text(json.dumps({"settings": {"model": "base", "steps": 40}}))
@@ -67,7 +59,9 @@ def run(tmp_path):
     return tmp_path
 
 
-def test_the_play_after_training_has_its_time_reserved(clock, run):
+def test_the_play_after_training_has_its_time_reserved(run, monkeypatch):
+    clock = [100.0]  # in hours
+    monkeypatch.setattr(colab.time, "perf_counter", lambda: 3600 * clock[0])
     hours = Budget(1.0)
     assert hours.for_evaluation() < hours.left() / 4 == pytest.approx((1.0 - FINISH) / 4)
     # Four incidents of each task, 240 s, are played again, a quarter longer, once it is loaded.

@@ -16,25 +16,17 @@ from triagelab.train.base_model import build_base
 from triagelab.train.grpo import train
 from triagelab.train.settings import make_config
 
-TOY = {"drills": 16, "novices": 640, "hidden": 48}
 SETTINGS = {"incidents": 4, "warmup": 1, "learning_rate": 4e-3, "shares": {"single_crash": 1.0}}
 SETTINGS |= {"varied": False, "constrained": False, "completion_tokens": 640, "turn_tokens": 40}
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A run of 10 steps of 32 episodes."""
-    folder = tmp_path_factory.mktemp("toy")
-    base = build_base(folder / "base", **TOY, layers=1)
+def test_training_learns(tmp_path):
+    base = build_base(tmp_path / "base", drills=16, novices=640, hidden=48, layers=1)
     config = make_config("novice", model=str(base), steps=10, **SETTINGS)
-    train(config, folder / "seed-0", progress=False)
-    return folder / "seed-0"
-
-
-def test_training_learns(run):
+    train(config, tmp_path / "seed-0", progress=False)
     # Advantages of the wrong sign, stale episodes, or updates that are lost would keep the base's
     # reward, or lower it. The reward of a step, a mean of 32 episodes, scatters by 0.04.
-    metrics = lines(run / "metrics.jsonl")
+    metrics = lines(tmp_path / "seed-0" / "metrics.jsonl")
     malformed, rewards = ([row[name] for row in metrics] for name in ("malformed", "reward"))
     assert sum(malformed[:3]) / 3 > 1.5 and sum(malformed[-3:]) / 3 < 0.75
     assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.05
