@@ -18,9 +18,8 @@ def make_points(folder, skills, seeds=3, incidents=12, steps=30):
             run = folder / row / f"seed-{seed}"
             run.mkdir(parents=True)
             training = read(published / "episodes.parquet")
-            training[training["step"] <= steps].to_json(
-                run / "episodes.jsonl", orient="records", lines=True
-            )
+            training = training[training["step"] <= steps]
+            training.to_json(run / "episodes.jsonl", orient="records", lines=True)
             played = read(published / "evaluation.parquet")
             played = played[played["policy"].isin(POLICIES) & (played["index"] < incidents)]
             kept = played["score"].where(played["policy"] != "trained", skill * played["score"])

@@ -39,9 +39,8 @@ def test_evaluate_says_what_a_server_cannot_do(url, tmp_path, shop):
     message = refusal(*few, "--env-url", nowhere)
     assert nowhere in message and "python -m logtriage serve" in message
     path = tmp_path / "graph.yaml"
-    path.write_text(
-        "services: [{name: web, kind: edge, calls: [db]}, {name: db, kind: database}]\n"
-    )
+    services = "{name: web, kind: edge, calls: [db]}, {name: db, kind: database}"
+    path.write_text(f"services: [{services}]\n")
     message = refusal(*few, "--topology", path, "--env-url", shop)
     assert "start it with `serve --topology`" in message
     message = refusal(*few, "--topology", path, "--split", "unseen_topology")

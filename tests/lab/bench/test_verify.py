@@ -38,11 +38,8 @@ class Talker(ConversationPolicy):
         turn = sum(message["role"] == "assistant" for message in messages)
         if turn == 0:
             self.begun += 1
-            calls = [
-                Action("request_more_logs", ("all",)),
-                Action("escalate", ("nobody",)),
-                Action("escalate", ("sre",)),
-            ]
+            asks = Action("request_more_logs", ("all",))
+            calls = [asks, *(Action("escalate", (team,)) for team in ("nobody", "sre"))]
         elif turn == 1:
             return {"role": "assistant", "content": "<tool_call>{broken"}, None
         else:

@@ -72,13 +72,11 @@ def test_weights_are_those_of_the_file(tiny_smollm2):
     kept = load_file(tiny_smollm2 / "model.safetensors")
     stored = {tensor.name: tensor for tensor in GGUFReader(smollm2.weights_file()).tensors}
     # q and k are permuted, which is the library's to know
-    for ours, theirs in (
-        ("model.embed_tokens", "token_embd"),
-        ("model.layers.0.mlp.down_proj", "blk.0.ffn_down"),
-    ):
+    names = {"embed_tokens": "token_embd", "layers.0.mlp.down_proj": "blk.0.ffn_down"}
+    for ours, theirs in names.items():
         tensor = stored[f"{theirs}.weight"]
         weights = dequantize(tensor.data, tensor.tensor_type)
-        assert np.array_equal(kept[f"{ours}.weight"].numpy(), weights)
+        assert np.array_equal(kept[f"model.{ours}.weight"].numpy(), weights)
 
 
 def test_digits_are_read_one_by_one(tiny_smollm2):
@@ -97,9 +95,8 @@ def test_plays(tiny_smollm2, constrained):
     played = list(policy.play([Episode.open("single_crash", "test", at) for at in range(4)]))
     assert all(result.episode.done for result in played)
     if constrained:  # it calls, and every call exists, although it has learned nothing
-        calls = [
-            call for result in played for m in result.messages for call in m.get("tool_calls", ())
-        ]
+        messages = [message for result in played for message in result.messages]
+        calls = [call for message in messages for call in message.get("tool_calls", ())]
         steps = [step for result in played for step in result.episode.history]
         assert len(calls) == len(steps) > 0 and not any(step.observation.error for step in steps)
 

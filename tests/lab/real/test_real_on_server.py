@@ -24,12 +24,8 @@ def test_cases_play_on_a_server_as_they_do_here(url):
             assert there.opening == here.opening
             assert there.incident.topology == here.incident.topology
             root = here.incident.case.truth.root
-            for action in (
-                Action("request_more_logs", ("all",)),
-                Action("request_more_logs", (root,)),
-                Action("identify_root_cause", (root,)),
-                Action("resolve"),
-            ):
+            asks = [Action("request_more_logs", (service,)) for service in ("all", root)]
+            for action in (*asks, Action("identify_root_cause", (root,)), Action("resolve")):
                 assert there.act(action) == here.act(action)
             assert there.score == here.score and there.score.total == 1.0
 

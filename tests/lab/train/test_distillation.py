@@ -63,9 +63,8 @@ def test_a_token_that_the_grammar_forces_has_a_weight_of_its_own(tiny_base):
         assert one.ids == other.ids == talk.prompt + talk.ids
         places = [at for at, own in enumerate(one.own) if own]
         choices = {at: len(ids) for at, ids in zip(places, talk.allowed, strict=True)}
-        for (place, token, weight), (at, same, lower) in zip(
-            one.targets, other.targets, strict=True
-        ):
+        pairs = zip(one.targets, other.targets, strict=True)
+        for (place, token, weight), (at, same, lower) in pairs:
             kinds.add(choices[place] > 1)
             assert (place, token) == (at, same)
             assert lower == pytest.approx(weight if choices[place] > 1 else weight / 10)

@@ -1,5 +1,6 @@
 """Evaluations of a run: what is played, what is kept, and what is not played again."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pandas as pd
@@ -47,9 +48,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(run_evaluation, "base_and_trained", lambda run: models)
     monkeypatch.setattr(run_evaluation.time, "perf_counter", lambda: 900.0 * len(batches))
 
-    def play(*given, references=(), **options):
-        return evaluate_run(tmp_path, *given, references=references, **options)
-
+    play = partial(evaluate_run, tmp_path, references=())
     return SimpleNamespace(
         folder=tmp_path, models=models, made=made, batches=batches, player=player, play=play
     )

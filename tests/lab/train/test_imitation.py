@@ -95,11 +95,9 @@ def sessions_of(count):
 
 
 def test_ends_when_evaluations_are_nearly_equal(tmp_path, monkeypatch):
-    means = iter([0.1, 0.3, 0.2, 0.205])
+    rows = iter({"score": mean} for mean in (0.1, 0.3, 0.2, 0.205))
     monkeypatch.setattr(Imitator, "learn_pool", lambda self: setattr(self, "pool", self.pool + 1))
-    monkeypatch.setattr(
-        Imitator, "evaluate", lambda self, count: self.log.append({"score": next(means)})
-    )
+    monkeypatch.setattr(Imitator, "evaluate", lambda self, count: self.log.append(next(rows)))
     build_imitated(tmp_path / "base", "smollm2", "expert", hours=0)
     assert not (tmp_path / "base").exists()  # no time for one pool
     build_imitated(tmp_path / "base", "smollm2", "expert")
@@ -126,10 +124,8 @@ def test_in_16_bit_it_learns_the_same_but_for_rounding(tmp_path, monkeypatch):
     for folder, half in (("whole", False), ("half", True)):
         monkeypatch.setattr(loading, "computes_bf16", lambda half=half: half)
         build_imitated(tmp_path / folder, "smollm2", "novice", examples=4)
-    state, other = (
-        torch.load(tmp_path / folder / "state.pt", weights_only=True)
-        for folder in ("whole", "half")
-    )
+    paths = (tmp_path / folder / "state.pt" for folder in ("whole", "half"))
+    state, other = (torch.load(path, weights_only=True) for path in paths)
     assert {weight.dtype for weight in other["weights"].values()} == {torch.float32}
     assert other["log"][0]["loss"] != state["log"][0]["loss"]
     assert other["log"][0]["loss"] == pytest.approx(state["log"][0]["loss"], rel=0.02)

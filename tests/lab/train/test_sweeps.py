@@ -93,9 +93,8 @@ def test_a_sweep_is_rows_times_seeds_of_its_file(tmp_path):
     rows = {"plain": None, "slow one": {"pause": 0.1}}
     path = write_sweep(tmp_path, rows=rows, parameters={"size": 2}, against="plain")
     sweep = load_sweep(path, tmp_path / "out")
-    assert [point.name for point in sweep.points] == [
-        f"{row}/seed-{seed}" for seed in (0, 1) for row in rows
-    ]
+    names = [f"{row}/seed-{seed}" for seed in (0, 1) for row in rows]
+    assert [point.name for point in sweep.points] == names
     assert sweep.points[3].parameters == {"size": 2, "pause": 0.1, "seed": 1}
     assert sweep.points[3].folder == tmp_path / "out" / "slow-one" / "seed-1"
     result = run("sweep", path, "--folder", tmp_path / "out", "--dry-run")
@@ -176,9 +175,8 @@ def test_every_point_is_executed_once_although_a_worker_is_killed(tmp_path):
     rows = {"slow": {"pause": 0.6}, "quick": {}, "bad": {"fails": True}}
     path = write_sweep(tmp_path, rows=rows, seeds=[0])
     out = tmp_path / "out"
-    driver = start(
-        "logtriage", "sweep", path, "--workers", 2, "--folder", out, folder=tmp_path / "driver"
-    )
+    asked = ("logtriage", "sweep", path, "--workers", 2, "--folder", out)
+    driver = start(*asked, folder=tmp_path / "driver")
     try:
         bad, quick, slow = load_sweep(path, out).points
         wait_for(lambda: len(steps_of(slow)) >= 2, tmp_path)
