@@ -247,10 +247,10 @@ def test_no_request_makes_or_ends_sessions_beyond_the_limit(url):
 
 def test_an_idle_session_is_told_and_closed(monkeypatch):
     # That its room is free again: `test_remote`.
-    monkeypatch.setattr("logtriage.server.app.IDLE_SECONDS", 0.05)
+    monkeypatch.setattr("logtriage.server.app.IDLE_SECONDS", 0.5)
     with serving_here(make_app(1)) as url, Wire(url) as wire:
         said = json.loads(wire.socket.recv(timeout=5))["data"]
-        assert "no message for 0.05 s" in said["message"] and said["code"] == "SESSION_ERROR"
+        assert "no message for 0.5 s" in said["message"] and said["code"] == "SESSION_ERROR"
         with pytest.raises(ConnectionClosed):
             wire.socket.recv(timeout=5)
 
