@@ -12,12 +12,17 @@ from triagelab.train import base_model
 
 
 @pytest.fixture(autouse=True, scope="session")
-def in_32_bit_with_one_tokenizer():
-    """Tests compare numbers exactly, so no machine computes them in 16 bit. The tokenizer of every
-    base, which takes longer to make than the rest, is made once.
-    """
+def in_32_bit():
+    """Tests compare numbers exactly, so no machine computes them in 16 bit."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "computes_bf16", lambda: False)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_tokenizer():
+    """The tokenizer of every base, which takes longer to make than the rest, is made once."""
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(base_model, "build_tokenizer", cache(base_model.build_tokenizer))
         yield
 

@@ -44,11 +44,11 @@ def evaluate(url, folder, agent=None, **taskset):
 
     # A display, an upload and (0.3.1 only) worker processes are what it does unless told not to.
     quiet = {name: None for name in ("rich", "serve") if name in EvalConfig.model_fields}
-    quiet |= {"push": False, "output_dir": folder}
+    quiet["push"] = False
     taskset = {"id": "logtriage", "split": SPLIT, "episodes": EPISODES, **taskset}
     client = {"type": "eval", "base_url": url, "api_key_var": "NO_SUCH_KEY"}
     env = {"taskset": taskset, "agent": agent or {}}
-    config = EvalConfig(env=env, client=client, model="toy", **quiet)
+    config = EvalConfig(env=env, client=client, model="toy", output_dir=folder, **quiet)
     episodes = asyncio.run(run_eval(config))
     assert all(episode.ok for episode in episodes), [episode.errors for episode in episodes]
     return {trace.task.data.name: trace for episode in episodes for trace in episode.traces}
