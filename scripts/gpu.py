@@ -18,11 +18,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import patch
 
+import pandas as pd
 import torch
 import typer
 
 # Nothing here may import transformers or TRL: where a model is trained, Unsloth comes first.
-from triagelab.bench.runs import environment_record, find_gpu, read_jsonl
+from triagelab.bench.runs import environment_record, find_gpu
 from triagelab.language_models.loading import SHIPPED
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,8 +76,8 @@ def main(run: Path | None = None, until: int | None = None) -> None:
         subprocess.run([*command, "--until", "1"], check=True)
         first = (run / "episodes.jsonl").read_bytes()
         subprocess.run(command, check=True)
-        metrics = read_jsonl(run / "metrics.jsonl")
-        talks = read_jsonl(run / "completions.jsonl")["messages"]
+        metrics = pd.read_json(run / "metrics.jsonl", lines=True)
+        talks = pd.read_json(run / "completions.jsonl", lines=True)["messages"]
         turns = [sum(message["role"] == "assistant" for message in talk) for talk in talks]
         small = {
             "loss": metrics["loss"].tolist(),

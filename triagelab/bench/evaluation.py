@@ -32,7 +32,7 @@ from logtriage.world.tasks import check_split, check_tasks
 from logtriage.world.topology import Topology
 
 from ..real.real_episode import REAL, SCORED
-from .intervals import stratified_mean
+from .intervals import mean_interval
 from .journal import Journal, key_of
 from .recorded_results import recorded_scores
 from .registry import Player
@@ -180,7 +180,7 @@ def report(
     for policy, group in played.groupby("policy", sort=False) if plan.suite else ():
         means = [own["score"] for _, own in group.groupby("task") if len(own) > 1]
         if len(means) == len(plan.names):
-            yield f"{visible(str(policy))}: mean over the tasks {stratified_mean(means)}"
+            yield f"{visible(str(policy))}: mean over the tasks {mean_interval(*means)}"
     if len(played) and plan.attempts > 1:
         yield "\n" + attempts_table(frame, plan.attempts).to_string(index=False)
     if len(played) and known and not recorded:

@@ -87,14 +87,11 @@ def _bootstrap(
     return Interval(point, float(ends.low), float(ends.high))
 
 
-def stratified_mean(strata: Sequence[np.ndarray]) -> Interval:
-    """Mean over tasks of the mean over episodes. `strata` holds each task's scores (n,)."""
+def mean_interval(*strata: np.ndarray | pd.Series) -> Interval:
+    """Mean over tasks of the mean over episodes. `strata` are each task's scores (n,), or those of
+    one task alone; constant ones have an interval of no width.
+    """
     return _bootstrap(strata, lambda *parts, axis: np.mean([x.mean(axis) for x in parts], axis=0))
-
-
-def mean_interval(values: np.ndarray | pd.Series) -> Interval:
-    """Mean of `values` (n,) over episodes; a constant sample has an interval of no width."""
-    return stratified_mean([values])
 
 
 def matched(before: pd.DataFrame, after: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -153,11 +150,11 @@ def two_way_mean(strata: Strata) -> Interval:
     """Mean over tasks of the mean over training seeds and incidents.
 
     Seeds play the same incidents, so counting their episodes as new ones would make the interval
-    far too narrow. For one seed this is `stratified_mean`, which says nothing about other seeds;
+    far too narrow. For one seed this is `mean_interval`, which says nothing about other seeds;
     with three the interval is still a little narrow (`tests/lab/bench/test_intervals.py`).
     """
     if len(strata[0]) == 1:
-        return stratified_mean([part[0] for part in strata])
+        return mean_interval(*(part[0] for part in strata))
     checked = _checked(strata)
     point, least, most = (
         float(np.mean([statistic(part) for part in checked]))

@@ -19,12 +19,13 @@ from ..realistic.production_policies import RANKER
 from .intervals import Interval
 from .published import ROOT, read
 from .recorded_results import OURS
-from .recorded_tables import by_source, real_incidents_table
 from .results_tables import (
     NEW,
+    by_source,
     gain,
     leaderboard_table,
     on_test,
+    real_incidents_table,
     split_shares,
     splits_table,
     track_table,
@@ -119,7 +120,7 @@ def recorded_facts() -> dict[str, Any]:
 
 def written(file: str, text: str) -> str:
     """The `text` of a file with its tables and facts written anew. `ValueError` if it does not hold
-    each of its tables once, names an unknown fact, or begins a line with a fact.
+    each of its tables once, or names an unknown fact.
     """
     for name, table in TABLES.get(file, {}).items():
         block = f"<!-- {name} -->\n{table()}\n<!-- /{name} -->"
@@ -131,13 +132,6 @@ def written(file: str, text: str) -> str:
         )
         if count != 1:
             raise ValueError(f"{file} must hold the block <!-- {name} --> once, found {count}")
-
-    first = re.search(r'^[\s">*-]*<!-- =\S+', text, re.M)
-    if first:
-        raise ValueError(
-            f"{file}: {first[0].strip()} begins a line, where Markdown ends the paragraph; put a"
-            " word before it"
-        )
 
     def with_value(match: re.Match[str]) -> str:
         name = match[1]

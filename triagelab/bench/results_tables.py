@@ -1,4 +1,4 @@
-"""The tables of docs and results/README.md on simulated incidents, as Markdown.
+"""The tables of docs and results/README.md, as Markdown.
 
 All are made from results/ alone; `bench.results_pages` writes them.
 """
@@ -12,11 +12,13 @@ import pandas as pd
 
 from logtriage.world.tasks import BENCHMARK_VERSION, TASKS
 
+from ..real.cases import SOURCES
 from .intervals import KEYS, Interval, seed_scores, two_way_mean
 from .plots import words
 from .published import RESULTS, TRACKS, played_by, played_in, read, seeds_of
+from .recorded_results import HALVES, OURS, RANKED, real_table
 from .score_tables import CAREFUL, REFERENCE, cell_text, markdown, summarise
-from .strata import describe_falls, stratum_changes
+from .strata import check_version, describe_falls, stratum_changes
 
 # What is new in each split.
 NEW = {
@@ -26,6 +28,11 @@ NEW = {
     "unseen_topology": "call graph and names",
 }
 LISTED = 200  # incidents of each task of `test` that a row of the leaderboard is of
+# Rules for real incidents that are not ours; the code of the second line's is gone.
+OTHER_RULES = (
+    *(name for name in RANKED if name != OURS),
+    *("commonest", "largest_ratio", "deepest", "random_walk", "error_lines", "worst_callee"),
+)
 
 Rows = Sequence[dict[str, Any]]
 
@@ -85,16 +92,9 @@ def track_table(track: str) -> str:
 
 
 def shares_of(frame: pd.DataFrame) -> pd.Series:
-    """The share of `belief`'s score on the same incidents, by split, the mean over tasks.
-    `ValueError` if the version of the benchmark is not that of the scripts.
-    """
+    """The share of `belief`'s score on the same incidents, by split, the mean over tasks."""
+    check_version(frame)
     scripts = read("benchmark/episodes.parquet")
-    versions = {*frame["benchmark"], *scripts["benchmark"]}
-    if len(versions) > 1:
-        raise ValueError(
-            f"results of the benchmark's versions {sorted(versions)} are never put together; "
-            "run `make benchmark` and `make seeds` again"
-        )
     best = scripts[scripts["policy"] == REFERENCE].set_index(KEYS)["score"]
     frame = frame.assign(best=best.loc[pd.MultiIndex.from_frame(frame[KEYS])].to_numpy())
     sums = frame.groupby(["split", "task"])[["score", "best"]].sum()
@@ -187,3 +187,45 @@ def added_row(path: Path) -> pd.DataFrame:
         )
     frame = frame.assign(score=frame["score"].fillna(0.0))
     return frame.groupby([*KEYS, "policy"], sort=False, as_index=False)["score"].mean()
+
+
+# -- real incidents --------------------------------------------------------------------------------
+
+
+@cache
+def real_shares() -> pd.Series:
+    """The published shares of roots named first, by policy, source and part of the cases."""
+    shares = real_table(read("real/cases.parquet"))
+    return shares.set_index(["policy", "source", "part"])["top1"]
+
+
+def by_source(policy: str, part: str = "all") -> dict[str, Any]:
+    """A policy's shares of roots named first on each source; "-" where it has not played."""
+    return {source: real_shares().get((policy, source, part), "-") for source in SOURCES}
+
+
+def best_other_rule(source: str) -> str:
+    """The share of the one of `OTHER_RULES` that finds most of a source's roots, and its name."""
+    shares = real_shares()
+    means = {
+        name: shares[name, source, "all"].mean
+        for name in OTHER_RULES
+        if (name, source, "all") in shares
+    }
+    best = max(means, key=means.__getitem__)
+    return f"{shares[best, source, 'all']:.2f} (`{best}`)"
+
+
+def real_incidents_table() -> str:
+    """Who finds the root of real incidents, from `results/real`: our rule by half, the best of the
+    other rules, `trace`, `belief`, and the best that others report.
+    """
+    published = read("real/published.csv").sort_values("top1").groupby("source").last()
+    rows = {f"`{OURS}`, cases {half}": by_source(OURS, half) for half in HALVES}
+    rows["best other rule, all cases"] = {source: best_other_rule(source) for source in SOURCES}
+    rows |= {f"`{name}`, all cases": by_source(name) for name in ("trace", "belief")}
+    rows["published, best result reported"] = {
+        source: f"{published['top1'][source]:.2f} ({published['method'][source].partition(',')[0]})"
+        for source in SOURCES
+    }
+    return table([{"root named first": name, **row} for name, row in rows.items()])

@@ -5,8 +5,6 @@ run is continued, lines of the JSONL files that are newer than the last checkpoi
 since those steps are played again.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
@@ -19,12 +17,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
-
-if TYPE_CHECKING:  # slow to import, and most users of this file need none of it
-    import pandas as pd
 
 PACKAGES = (
     *("openenv-logtriage", "openenv", "torch", "trl", "transformers"),
@@ -193,16 +188,6 @@ def settings_of(run: str | Path) -> dict[str, Any]:
     settings: dict[str, Any] = record_of(run)["settings"]
     model = Path(run) / settings["model"]
     return {**settings, "model": str(model.resolve())} if model.is_dir() else settings
-
-
-def read_jsonl(path: str | Path) -> pd.DataFrame:
-    """A JSONL file as a frame; `FileNotFoundError` says which command makes it."""
-    import pandas as pd
-
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; run `make demo` or notebook 03 first")
-    return pd.read_json(path, lines=True)
 
 
 def start_run(settings: dict[str, Any], folder: Path) -> None:

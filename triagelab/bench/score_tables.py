@@ -19,7 +19,6 @@ from .intervals import (
     mean_interval,
     seed_scores,
     share_of_reference,
-    stratified_mean,
     two_way_mean,
     two_way_share,
 )
@@ -240,7 +239,7 @@ def policy_scores(frame: pd.DataFrame) -> pd.DataFrame:
                 "policy": policy,
                 "split": split,
                 **{task: mean_interval(scores) for task, scores in tasks.items()},
-                "mean": stratified_mean([*tasks.values()]),
+                "mean": mean_interval(*tasks.values()),
                 "share_of_reference": share_of_reference(*matched(part, best)),
             }
         )

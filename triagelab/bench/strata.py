@@ -59,6 +59,16 @@ def group_order(group: object) -> int:
     return names.index(group) if group in names else int(str(group))
 
 
+def check_version(frame: pd.DataFrame) -> None:
+    """`ValueError` for episodes of another version of the benchmark, whose incidents differ."""
+    others = {*frame["benchmark"]} - {BENCHMARK_VERSION, ""}  # training in a sweep has none
+    if others:
+        raise ValueError(
+            f"incidents of benchmark {', '.join(others)} are not known, only those of "
+            f"{BENCHMARK_VERSION}; play them again"
+        )
+
+
 def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.DataFrame:
     """Add the columns `TRUTH` to rollouts (on a custom call graph, if given): real (whether there
     was a fault), severity_true, root_kind and root_depth (calls below the nearest edge; both empty
@@ -66,12 +76,7 @@ def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.Data
     """
     if set(TRUTH) <= set(frame.columns):
         return frame
-    others = set(frame["benchmark"]) - {BENCHMARK_VERSION}
-    if others:
-        raise ValueError(
-            f"incidents of benchmark {', '.join(others)} are not known, only those of "
-            f"{BENCHMARK_VERSION}; play them again"
-        )
+    check_version(frame)
     incidents, rows = frame[KEYS].drop_duplicates(), []
     for task, split, index in incidents.itertuples(index=False, name=None):
         incident = sample_incident(task, split, int(index), topology)
@@ -105,11 +110,10 @@ def _sides(frames: Sequence[pd.DataFrame]) -> list[list[pd.DataFrame]]:
     with the same incidents in the same order. `ValueError` if incidents or versions differ.
     """
     own = [[frame[frame["policy"] == name] for frame in frames] for name in ("base", "trained")]
-    if len({version for side in own for frame in side for version in frame["benchmark"]}) > 1:
-        raise ValueError("results of two versions of the benchmark do not compare; play again")
     first = own[0][0]
     truth = with_truth(first)[[*KEYS, *TRUTH]]
     for frame in (*own[0], *own[1]):
+        check_version(frame)
         matched(first, frame)
     return [
         [truth.merge(frame.drop(columns=[*TRUTH], errors="ignore"), on=KEYS) for frame in side]

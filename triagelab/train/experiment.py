@@ -11,7 +11,6 @@ import pandas as pd
 from logtriage.play.conversation import Message
 
 from ..bench.run_evaluation import evaluate_checkpoints, evaluate_run, evaluate_splits
-from ..bench.runs import read_jsonl
 from ..language_models.loading import resolve_model
 from ..language_models.smollm2 import SMOLLM2
 from .base_model import build_base, build_expert
@@ -49,7 +48,7 @@ def play_out(run: Path, episodes: int, splits: int, curve: int, batch: int) -> O
     each other split, and `curve` at each checkpoint.
     """
     return (
-        read_jsonl(run / "episodes.jsonl"),
+        pd.read_json(run / "episodes.jsonl", lines=True),
         evaluate_run(run, episodes, batch=batch),
         evaluate_checkpoints(run, curve, batch),
         evaluate_splits(run, splits, batch),

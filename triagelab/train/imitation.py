@@ -21,12 +21,10 @@ from typing import Any
 from joblib import Parallel
 from tqdm import tqdm
 
-from logtriage.play.episode import Episode, final_score
 from logtriage.play.tools import tool_schemas
-from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import TASKS
 
-from ..bench.rollouts import TUNING_INDEX
+from ..bench.rollouts import TUNING_INDEX, rollout
 from ..bench.runs import environment_record, locked, write_text
 from ..language_models import loading
 from ..language_models.language_models import LanguageModelPolicy
@@ -242,18 +240,9 @@ class Imitator:
         """Log the mean score of the base, and that of each task, on the first incidents of a slice
         of `train`.
         """
-        episodes = [
-            Episode(sample_incident(task, "train", TUNING_INDEX + i))
-            for task in TASKS
-            for i in range(incidents)
-        ]
         with self.averaged():
-            played = self.player().play(episodes)
-            scores = [final_score(each.episode).total for each in played]
-        means = {
-            task: sum(scores[at * incidents : (at + 1) * incidents]) / incidents
-            for at, task in enumerate(TASKS)
-        }
+            played = rollout(self.player(), [*TASKS], "train", incidents, TUNING_INDEX)
+        means = played.groupby("task", sort=False)["score"].mean().to_dict()
         mean = sum(means.values()) / len(means)
         self.log.append({"pool": self.pool, "score": mean, **means})
 

@@ -76,13 +76,6 @@ class TrainingConfig:
         return self.steps * self.incidents
 
     @property
-    def first_index(self) -> int:
-        """The first incident of this seed's own slice of `train`. Slices of a run's length lie one
-        after another, so seeds share no incident if they have the same `steps` and `incidents`.
-        """
-        return self.seed * self.incidents_in_all
-
-    @property
     def most_turns(self) -> int:
         """Most steps of an episode, and so its most turns."""
         if PRODUCTION in self.shares:
@@ -138,9 +131,11 @@ def incident_rows(config: TrainingConfig) -> list[dict[str, Any]]:
     else:
         random = Random(f"training/{config.seed}")
         dealt = random.choices(tasks, list(config.shares.values()), k=count)
+    # Seeds share no incident if they have the same `steps` and `incidents`.
+    first = config.seed * count
     return [
         {"prompt": prompt, "task": task, "split": "train", "index": index}
-        for index, task in enumerate(dealt, config.first_index)
+        for index, task in enumerate(dealt, first)
     ]
 
 

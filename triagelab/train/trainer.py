@@ -33,24 +33,13 @@ MOST_NOT_FINITE = 5
 LOGGED = ("task", "index", *OF_THE_SCORE, "steps", "closed_by")  # columns of an episode's row
 
 
-def precision(config: TrainingConfig) -> dict[str, Any]:
-    """A trainer's settings for this machine: CPU or GPU, number format, gradient checkpointing."""
-    gpu = torch.cuda.is_available()
-    # The embedded model is too small to gain by it on a CPU, and its runs are published in 32 bit.
-    bf16 = loading.computes_bf16() and (gpu or config.lora_rank > 0)
-    return {
-        "use_cpu": not gpu,
-        "bf16": bf16,
-        "fp16": gpu and not bf16,
-        # It rules out keeping keys and values, which our loop needs.
-        "gradient_checkpointing": gpu and config.loop == "trl",
-    }
-
-
 def grpo_settings(config: TrainingConfig, folder: Path, track: str = "") -> dict[str, Any]:
     """TRL's settings for a run in `folder`, the same with and without Unsloth. All that matter are
     set, since Unsloth has other defaults.
     """
+    gpu = torch.cuda.is_available()
+    # The embedded model is too small to gain by it on a CPU, and its runs are published in 32 bit.
+    bf16 = loading.computes_bf16() and (gpu or config.lora_rank > 0)
     return {
         "output_dir": str(folder),
         "seed": config.seed,
@@ -96,7 +85,11 @@ def grpo_settings(config: TrainingConfig, folder: Path, track: str = "") -> dict
         "save_total_limit": config.keep_checkpoints or None,
         "disable_tqdm": True,
         "dataloader_num_workers": 0,
-        **precision(config),
+        "use_cpu": not gpu,
+        "bf16": bf16,
+        "fp16": gpu and not bf16,
+        # It rules out keeping keys and values, which our loop needs.
+        "gradient_checkpointing": gpu and config.loop == "trl",
     }
 
 

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binomtest, ttest_ind, ttest_rel
 
 from triagelab.bench import intervals
-from triagelab.bench.intervals import mean_interval, stratified_mean, two_way_mean, two_way_share
+from triagelab.bench.intervals import mean_interval, two_way_mean, two_way_share
 
 STRATA = [
     np.random.default_rng(7).beta(*shape, size)
@@ -24,8 +24,8 @@ def frame(scores):
 
 def test_a_stratum_is_resampled_for_itself():
     # All the spread is between the tasks: a pooled bootstrap would show it, a stratified must not.
-    assert stratified_mean([np.zeros(50), np.ones(50)]) == (0.5, 0.5, 0.5)
-    assert stratified_mean([np.zeros(10), np.ones(90)]).mean == 0.5  # tasks count alike
+    assert mean_interval(np.zeros(50), np.ones(50)) == (0.5, 0.5, 0.5)
+    assert mean_interval(np.zeros(10), np.ones(90)).mean == 0.5  # tasks count alike
 
 
 def test_degenerate_samples():
@@ -34,7 +34,7 @@ def test_degenerate_samples():
     assert f"{interval:.2f}" == "0.50 [0.25, 0.75]" and str(interval) == "0.500 [0.250, 0.750]"
     for strata in ([], [[0.1, 0.2], [0.3]]):
         with pytest.raises(ValueError, match="at least 2"):
-            stratified_mean(strata)
+            mean_interval(*strata)
     for values in ([0.1, np.nan], [0.1, np.inf]):
         with pytest.raises(ValueError, match="finite"):
             mean_interval(values)
@@ -75,7 +75,7 @@ def test_seeds_and_incidents_are_both_resampled():
 
 
 def test_one_seed_is_the_bootstrap_over_incidents_and_no_limit_lies_beyond_the_data():
-    assert two_way_mean([part[None] for part in STRATA]) == stratified_mean(STRATA)
+    assert two_way_mean([part[None] for part in STRATA]) == mean_interval(*STRATA)
     assert two_way_mean([np.ones((3, 5))]) == (1.0, 1.0, 1.0)
     rare = np.zeros((3, 5))
     rare[0] = 1.0

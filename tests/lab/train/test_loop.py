@@ -9,6 +9,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 from datasets import Dataset
+from lab_helpers import lines
 from torch.nn.utils.rnn import pad_sequence
 from trl import GRPOConfig
 
@@ -18,7 +19,6 @@ from logtriage.play.episode import Episode
 from logtriage.play.scoring import Score
 from logtriage.play.tools import ToolSession, TriageTools
 from logtriage.world.incidents import sample_incident
-from triagelab.bench.runs import read_jsonl
 from triagelab.language_models.decoder import PADDED, Writer, shared_prefix
 from triagelab.language_models.language_models import LanguageModelPolicy
 from triagelab.language_models.loading import load_language_model
@@ -121,7 +121,7 @@ def test_what_all_prompts_share_is_read_once_a_step(tiny_smollm2, tmp_path, monk
     for parts in (1, 4):
         config = make_config("smollm2", model="smollm2", steps=2, group=4, micro_batches=parts)
         train(config, tmp_path / str(parts), progress=False)
-        norms.append(read_jsonl(tmp_path / str(parts) / "metrics.jsonl")["grad_norm"].iloc[0])
+        norms.append(lines(tmp_path / str(parts) / "metrics.jsonl")[0]["grad_norm"])
     assert len(lengths) == 4 and min(lengths) > PADDED
     assert norms[1] == pytest.approx(norms[0], rel=1e-4) and norms[0] > 0
 
