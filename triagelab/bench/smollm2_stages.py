@@ -1,9 +1,8 @@
 """The stages of SmolLM2's learning: their adapters, and how they are played on held-out incidents.
 
-`results/smollm2` has the episodes of all stages and four adapters: after an expert's lessons, after
-GRPO (its seeds' weights averaged), after corrections, and after more of these with much reading. A
-stage plays greedily, free or held by a grammar to calls that exist, and, held by it, samples as
-GRPO does.
+`results/smollm2` has the episodes of all stages and three adapters: after an expert's lessons,
+after GRPO (its seeds' weights averaged), and after corrections. A stage plays greedily, free or
+held by a grammar to calls that exist, and, held by it, samples as GRPO does.
 """
 
 import shutil
@@ -35,16 +34,14 @@ STAGES = {
     "expert/seed-3/model": f"{GRPO}, seed 3",
     "expert/averaged": f"{GRPO}, seeds averaged",
     "expert/on-policy": "expert's lessons, then corrections",
-    "expert/reading": "expert's lessons, corrections, then more with reading",
     "expert/more": "expert's lessons, and more",
     "expert/more-grpo/model": "expert's lessons, and more, then GRPO",
 }
 SEEDS = tuple(f"expert/seed-{seed}/model" for seed in (1, 2, 3))
 AVERAGED = "expert/averaged"  # the mean of their weights
-CORRECTED = "expert/on-policy"  # in its own play
-READING = "expert/reading"  # corrected further, with much reading among it
+CORRECTED = "expert/on-policy"  # in its own play, with sheets of log lines to read
 # All other adapters stay in `runs`; they are played, too.
-PUBLISHED = ("expert/base", AVERAGED, CORRECTED, READING)
+PUBLISHED = ("expert/base", AVERAGED, CORRECTED)
 SAMPLED = ("expert/base", *SEEDS, AVERAGED)  # played more often as GRPO plays
 # What the page shows, by the names there; `watch` and README's picture show the first two.
 WATCHED = {BEFORE: "expert/base", AFTER: AVERAGED, "SmolLM2 after corrections": CORRECTED}
@@ -61,7 +58,6 @@ ON_SPLITS = {
     STAGES["expert/base"]: "SmolLM2: expert's lessons",
     STAGES[AVERAGED]: "SmolLM2: then GRPO, seeds averaged",
     STAGES[CORRECTED]: "SmolLM2: then corrections",
-    STAGES[READING]: "SmolLM2: then corrections and reading",
 }
 TOGETHER = 30  # incidents that are played at once
 

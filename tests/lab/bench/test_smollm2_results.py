@@ -60,7 +60,7 @@ def test_stages_are_published_in_16_bit(tmp_path, monkeypatch):
     smollm2_stages.publish_adapters(tmp_path / "runs")
     folders = sorted((tmp_path / "results" / "expert").iterdir())
     names = [folder.name for folder in folders]
-    assert names == ["averaged", "base", "on-policy", "reading"]  # and no control
+    assert names == ["averaged", "base", "on-policy"]  # and no control
     for target in folders:
         assert load_file(target / name)["lora"].dtype == torch.float16
         files = sorted(path.name for path in target.iterdir())
