@@ -120,7 +120,7 @@ def recorded_facts() -> dict[str, Any]:
 
 def written(file: str, text: str) -> str:
     """The `text` of a file with its tables and facts written anew. `ValueError` if it does not hold
-    each of its tables once, or names an unknown fact.
+    each of its tables once, names an unknown fact, or begins a line with a fact.
     """
     for name, table in TABLES.get(file, {}).items():
         block = f"<!-- {name} -->\n{table()}\n<!-- /{name} -->"
@@ -132,6 +132,13 @@ def written(file: str, text: str) -> str:
         )
         if count != 1:
             raise ValueError(f"{file} must hold the block <!-- {name} --> once, found {count}")
+
+    first = re.search(r'^[\s">*-]*<!-- =\S+', text, re.M)
+    if first:
+        raise ValueError(
+            f"{file}: {first[0].strip()} begins a line, where Markdown ends the paragraph; put a"
+            " word before it"
+        )
 
     def with_value(match: re.Match[str]) -> str:
         name = match[1]

@@ -18,7 +18,7 @@ from .plots import words
 from .published import RESULTS, TRACKS, played_by, played_in, read, seeds_of
 from .recorded_results import HALVES, OURS, RANKED, real_table
 from .score_tables import CAREFUL, REFERENCE, cell_text, markdown, summarise
-from .strata import check_version, describe_falls, stratum_changes
+from .strata import check_one_version, describe_falls, stratum_changes
 
 # What is new in each split.
 NEW = {
@@ -92,9 +92,11 @@ def track_table(track: str) -> str:
 
 
 def shares_of(frame: pd.DataFrame) -> pd.Series:
-    """The share of `belief`'s score on the same incidents, by split, the mean over tasks."""
-    check_version(frame)
+    """The share of `belief`'s score on the same incidents, by split, the mean over tasks.
+    `ValueError` if the version of the benchmark is not that of the scripts.
+    """
     scripts = read("benchmark/episodes.parquet")
+    check_one_version([frame, scripts])
     best = scripts[scripts["policy"] == REFERENCE].set_index(KEYS)["score"]
     frame = frame.assign(best=best.loc[pd.MultiIndex.from_frame(frame[KEYS])].to_numpy())
     sums = frame.groupby(["split", "task"])[["score", "best"]].sum()

@@ -59,13 +59,13 @@ def group_order(group: object) -> int:
     return names.index(group) if group in names else int(str(group))
 
 
-def check_version(frame: pd.DataFrame) -> None:
-    """`ValueError` for episodes of another version of the benchmark, whose incidents differ."""
-    others = {*frame["benchmark"]} - {BENCHMARK_VERSION, ""}  # training in a sweep has none
-    if others:
+def check_one_version(frames: Sequence[pd.DataFrame]) -> None:
+    """`ValueError` for episodes of several versions of the benchmark, whose incidents differ."""
+    versions = sorted({version for frame in frames for version in frame["benchmark"]})
+    if len(versions) > 1:
         raise ValueError(
-            f"incidents of benchmark {', '.join(others)} are not known, only those of "
-            f"{BENCHMARK_VERSION}; play them again"
+            f"results of the benchmark's versions {', '.join(versions)} are never put together; "
+            "play all of them with one version"
         )
 
 
@@ -76,7 +76,12 @@ def with_truth(frame: pd.DataFrame, topology: Topology | None = None) -> pd.Data
     """
     if set(TRUTH) <= set(frame.columns):
         return frame
-    check_version(frame)
+    others = set(frame["benchmark"]) - {BENCHMARK_VERSION}
+    if others:
+        raise ValueError(
+            f"incidents of benchmark {', '.join(others)} are not known, only those of "
+            f"{BENCHMARK_VERSION}; play them again"
+        )
     incidents, rows = frame[KEYS].drop_duplicates(), []
     for task, split, index in incidents.itertuples(index=False, name=None):
         incident = sample_incident(task, split, int(index), topology)
@@ -110,10 +115,10 @@ def _sides(frames: Sequence[pd.DataFrame]) -> list[list[pd.DataFrame]]:
     with the same incidents in the same order. `ValueError` if incidents or versions differ.
     """
     own = [[frame[frame["policy"] == name] for frame in frames] for name in ("base", "trained")]
+    check_one_version([*own[0], *own[1]])
     first = own[0][0]
     truth = with_truth(first)[[*KEYS, *TRUTH]]
     for frame in (*own[0], *own[1]):
-        check_version(frame)
         matched(first, frame)
     return [
         [truth.merge(frame.drop(columns=[*TRUTH], errors="ignore"), on=KEYS) for frame in side]
