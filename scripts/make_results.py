@@ -19,7 +19,6 @@ from tqdm import tqdm
 
 from logtriage.registry import make_policy
 from triagelab.bench.benchmark import make_report
-from triagelab.bench.picture import write_picture
 from triagelab.bench.plots import plot_checkpoints, plot_strata
 from triagelab.bench.published import RESULTS, ROOT, TRACKS, collect, played_in
 from triagelab.bench.recorded_results import (
@@ -121,7 +120,6 @@ def smollm2(incidents: int = 100, few: int = 30, sampled: int = 60, new: int = 3
     publish_adapters(RUNS / SMOLLM2)
     play_stages(RUNS / SMOLLM2, incidents, few, sampled, new)
     record_stages()
-    write_picture()
     pages()
 
 

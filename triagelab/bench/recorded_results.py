@@ -16,10 +16,10 @@ from logtriage.catalogue import open_incident
 from logtriage.policies.policy import Policy
 from logtriage.registry import Policies, make_policy
 
-from ..real.cases import SOURCES, load_case, load_source
-from ..real.real_episode import REAL, TOP, blames_root
+from ..real.cases import SOURCES, load_source
+from ..real.real_episode import REAL, TOP, RealEpisode, blames_root
 from ..real.rules import RULES
-from ..realistic.production_episode import PRODUCTION, find_case, names_path
+from ..realistic.production_episode import PRODUCTION, ProductionEpisode, names_path
 from ..realistic.production_policies import PRODUCTION_POLICIES
 from .intervals import wilson
 from .plots import (
@@ -45,8 +45,7 @@ SCRIPTED = (*RANKED, "loudest", "trace", "novice")
 RECORDED_POLICIES: Policies = PRODUCTION_POLICIES | POLICIES  # for recorded incidents
 # Field of `cases.Source` that says whether a source has what a rule reads, for rules that need it.
 NEEDS = {"extra_wait": "edges_from"}
-# Maps a recorded task to what finds a case of it.
-CASES = {PRODUCTION: find_case, REAL: load_case}
+EPISODES = {PRODUCTION: ProductionEpisode, REAL: RealEpisode}  # of each recorded task
 TITLES = {
     "petshop": "PetShop",
     "nezha-trainticket": "Train Ticket",
@@ -104,7 +103,7 @@ def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """
     cells = []
     for row in rows.rename(columns={"index": "at"}).itertuples(index=False):
-        case = CASES[row.task](row.split, row.at)
+        case = EPISODES[row.task].find_case(row.split, row.at)
         blamed = row.blamed.split()
         cell = {
             "source": row.split,

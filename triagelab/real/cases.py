@@ -59,8 +59,7 @@ class Case(Strict):
     # In Train Ticket, a wait is the sum of two 90th percentiles: the time at the callee, and the
     # time that the caller waits beyond it.
     call_times: list[CallTime] = []
-    line_counts: list[LineCount] = []  # per minute, over `log_minutes` after the injection
-    log_minutes: float = 0.0
+    line_counts: list[LineCount] = []  # per minute, after the injection
     logs: dict[str, list[str]] = {}  # by service, each `time LEVEL text`
     truth: Truth
 
@@ -78,9 +77,8 @@ class Source(Strict):
 def load_source(name: str) -> Source:
     """Load a shipped source; `ValueError` for an unknown name."""
     if name not in SOURCES:
-        raise ValueError(
-            f"unknown split {name!r:.60} of real incidents; choose one of {', '.join(SOURCES)}"
-        )
+        known = ", ".join(SOURCES)
+        raise ValueError(f"unknown split {name!r:.60} of real incidents; choose one of {known}")
     return _read(name)
 
 

@@ -10,7 +10,6 @@ Only the root cause is scored: 1 if the first service blamed is the root. The so
 severity, team or remedy, and the gate is always passed.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from logtriage.play.actions import ALL_SERVICES
@@ -28,24 +27,16 @@ TOP = 3  # services that may be blamed in order; the first counts for the score
 SCORED = "root cause alone: no severity, team, remedy or gate"
 
 
-@dataclass(frozen=True)
-class RealIncident(IncidentView):
-    """A case being played; everything except `case` may be known while it is played."""
-
-    case: Case = field(repr=False, kw_only=True)
-
-
 class RealEpisode(RecordedEpisode):
-    """A case being played."""
+    """A case being played; everything except `case` may be known while it is played."""
 
     task_name = REAL
     splits: ClassVar[tuple[str, ...]] = SOURCES
     find_case = staticmethod(load_case)
-    incident: RealIncident
     notice = "a real incident: the root cause alone counts; who is blamed next is your second guess"
 
     def __init__(self, split: str, index: int, case: Case) -> None:
-        incident = RealIncident(self.task_name, split, index, call_graph(case), case=case)
+        self.case = case
         opening = Observation(
             max_steps=MAX_STEPS,
             notice=self.notice,
@@ -54,7 +45,7 @@ class RealEpisode(RecordedEpisode):
             measures=[*case.users] or None,
             counts=[row for row in case.line_counts if row.errors or row.usual_errors] or None,
         )
-        super().__init__(incident, opening)
+        super().__init__(IncidentView(self.task_name, split, index, call_graph(case)), opening)
 
     @classmethod
     def open(cls, split: str, index: int) -> Self:
@@ -67,13 +58,13 @@ class RealEpisode(RecordedEpisode):
 
     def answers(self) -> list[Answer]:
         guesses = ", ".join(self.guesses[:TOP])
-        in_time = float(blames_root(self.record.root_causes, self.incident.case))
-        root = self.incident.case.truth.root
+        in_time = float(blames_root(self.record.root_causes, self.case))
+        root = self.case.truth.root
         return [self._root_answer(), Answer(f"in {TOP} guesses", guesses, root, in_time)]
 
     @property
     def cause(self) -> str:
-        return self.incident.case.truth.fault.replace("_", " ")
+        return self.case.truth.fault.replace("_", " ")
 
     @property
     def guesses(self) -> list[str]:
@@ -82,12 +73,12 @@ class RealEpisode(RecordedEpisode):
 
     def _root_answer(self) -> Answer:
         """The one answer that is scored."""
-        root, right = self.incident.case.truth.root, final_score(self).root_cause
+        root, right = self.case.truth.root, final_score(self).root_cause
         return Answer("root cause", self.record.root_cause, root, right, 1.0)
 
     def _ask(self, service: str) -> Observation:
         """What the recordings have of a service, or of all."""
-        case, every = self.incident.case, service == ALL_SERVICES
+        case, every = self.case, service == ALL_SERVICES
         of = {name: every or name == service for name in case.services}
         answer = Observation(
             alerts=alerts(case) if every else None,
@@ -103,7 +94,7 @@ class RealEpisode(RecordedEpisode):
 
     def _judge(self) -> Score:
         """1 for the right root, else 0; no other part is asked for."""
-        right = float(blames_root(self.record.root_causes, self.incident.case, 1))
+        right = float(blames_root(self.record.root_causes, self.case, 1))
         return Score(0.0, right, 0.0, 0.0, 0.0, 0.0, 1.0, right, right)
 
 

@@ -129,10 +129,8 @@ class Block:
         self.onset = draw.stream.integers(0, len(ONSETS), BLOCK)  # [B] number in `ONSETS`
 
         self.noise = _noises(draw, self.mesh)
-        shift, spike = (
-            draw.uniform(randomisation.SHIFTS, BLOCK, 1),
-            draw.uniform(randomisation.SPIKES, BLOCK, 1),
-        )
+        shift = draw.uniform(randomisation.SHIFTS, BLOCK, 1)
+        spike = draw.uniform(randomisation.SPIKES, BLOCK, 1)
         self.chances = pattern_chances(shift, spike)  # [B, pattern] of `PATTERNS`
         follows = self.noise["latency"].follows
         together = Noise(draw.uniform(randomisation.LOAD, BLOCK, 1), 0.0, 0.0, 0.0, follows)
@@ -155,9 +153,8 @@ class Block:
         self.seen = Arrays(calls, values, *bands, waits, counts, alerts)  # not rounded
         at_root = np.arange(size) == self.root[:, None]
         deploys = np.where(at_root, DEPLOYED[self.kind][:, None], 0.0)
-        self.deployed = draw.chance(
-            np.maximum(deploys, randomisation.DEPLOYS), BLOCK, size
-        )  # [B, N]
+        chances = np.maximum(deploys, randomisation.DEPLOYS)
+        self.deployed = draw.chance(chances, BLOCK, size)  # [B, N]
 
     def _values(self, draw: Draw) -> np.ndarray:
         """Draw each metric except availability, [B, N, metric, sample]."""
@@ -165,7 +162,8 @@ class Block:
         part = struck(self.onset)[:, None]
 
         def changed(ratio: np.ndarray) -> np.ndarray:
-            return log_change(part * ratio[..., None])
+            """The logarithm of a value over its usual; at least 3 % is left."""
+            return np.log1p(np.maximum(part * ratio[..., None], -0.97))
 
         steady = self.steady_cpu[..., None]
         logs = {
@@ -247,11 +245,6 @@ def _cause(draw: Draw, mesh: Mesh) -> tuple[np.ndarray, np.ndarray]:
     none = (kind == NO_FAULT) | ~can.any(1)
     root = (can * draw.uniform((0.01, 1.0), *can.shape)).argmax(1)
     return np.where(none, NO_FAULT, kind), np.where(none, -1, root)
-
-
-def log_change(ratio: np.ndarray) -> np.ndarray:
-    """Logarithm of a value over its usual after a change by `ratio`; at least 3 % is left."""
-    return np.log1p(np.maximum(ratio, -0.97))
 
 
 def _noises(draw: Draw, mesh: Mesh) -> dict[str, Noise]:

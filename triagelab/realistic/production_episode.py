@@ -67,9 +67,10 @@ def names_of(split: str, index: int) -> list[str]:
     return names
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64, typed=True)
 def production_case(split: str, index: int) -> Case:
-    """Return the incident with this index, from 0."""
+    """Return the incident with this index, from 0; raise `ValueError` if there is none."""
+    check_index(index, ProductionEpisode.last_index(split))
     block, at = block_of(split, index // BLOCK), index % BLOCK
     name, names = f"production/{split}/{index}", names_of(split, index)
     order = sorted(range(len(names)), key=names.__getitem__)
@@ -93,7 +94,6 @@ def production_case(split: str, index: int) -> Case:
         ],
         call_times=_call_times(block, at, names),
         line_counts=[_line_count(block, at, place, names[place]) for place in order if logged],
-        log_minutes=float(block.minutes[at, 0]) if logged else 0.0,
         logs={names[place]: _log(block, at, place, names, random) for place in order if logged},
         truth=Truth(
             root=names[root] if fault else "",
@@ -212,18 +212,12 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else _short(value)
 
 
-def find_case(source: str, index: int) -> Case:
-    """Return the incident with this index, from 0; raise `ValueError` if there is none."""
-    check_index(index, ProductionEpisode.last_index(source))
-    return production_case(source, index)
-
-
 class ProductionEpisode(RealEpisode):
     """An incident being played; no action changes it."""
 
     task_name = PRODUCTION
     splits = SPLITS
-    find_case = staticmethod(find_case)
+    find_case = staticmethod(production_case)
     notice = (
         "the root cause alone counts, blamed first; then blame, one by one, the services through "
         "which it reached the users; ignore where nothing is wrong"
@@ -237,7 +231,7 @@ class ProductionEpisode(RealEpisode):
         return MAX_INDEX
 
     def answers(self) -> list[Answer]:
-        record, case, score = self.record, self.incident.case, final_score(self)
+        record, case, score = self.record, self.case, final_score(self)
         did = " on ".join(record.remediations[0] if record.remediations else ())
         right = f"{case.truth.remedy} on {case.truth.root}" if case.truth.root else ""
         path, tells = ", ".join(case.truth.path), float(names_path(self.guesses, case))
@@ -250,8 +244,8 @@ class ProductionEpisode(RealEpisode):
 
     def _judge(self) -> Score:
         """The root alone makes the score; remedy and team are reported."""
-        record, truth = self.record, self.incident.case.truth
-        right = float(found_root(record, self.incident.case))
+        record, truth = self.record, self.case.truth
+        right = float(found_root(record, self.case))
         remedied = bool(truth.root) and record.remediations[:1] == [(truth.remedy, truth.root)]
         paged = bool(truth.root) and record.team == truth.team
         return Score(0.0, right, float(remedied), float(paged), 0.0, 0.0, 1.0, right, right)

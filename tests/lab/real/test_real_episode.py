@@ -55,7 +55,7 @@ def test_every_case_plays_to_its_end_and_hides_the_truth_until_then(source):
 
 def test_a_question_about_a_service_shows_all_that_is_on_record_of_it():
     episode = real.RealEpisode.open("nezha-trainticket", 0)
-    case, service = episode.incident.case, "ts-basic-service"
+    case, service = episode.case, "ts-basic-service"
     seen = episode.act(ask(service))
     assert {row.service for row in (*seen.metrics, *seen.measures, *seen.counts)} == {service}
     assert len(seen.measures) == sum(row.service == service for row in case.measures)

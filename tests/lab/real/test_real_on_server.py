@@ -23,7 +23,7 @@ def test_cases_play_on_a_server_as_they_do_here(url):
             there, here = server.open("real", source, 4), RealEpisode.open(source, 4)
             assert there.opening == here.opening
             assert there.incident.topology == here.incident.topology
-            root = here.incident.case.truth.root
+            root = here.case.truth.root
             asks = [Action("request_more_logs", (service,)) for service in ("all", root)]
             for action in (*asks, Action("identify_root_cause", (root,)), Action("resolve")):
                 assert there.act(action) == here.act(action)

@@ -35,7 +35,7 @@ def test_the_root_blamed_first_is_worth_all():
     truth = production_case("train", FAULTY).truth
     fixed = Action("remediate", (truth.remedy, truth.root)), Action("escalate", (truth.team,))
     right = played(FAULTY, *blame(*truth.path), *fixed, Action("resolve"))
-    score, case = right.score, right.incident.case
+    score, case = right.score, right.case
     assert score.total == score.root_cause == score.remediation == score.escalation == 1.0
     assert names_path(right.record.root_causes, case)
     html = draw_end(right)
@@ -54,15 +54,15 @@ def test_dismissing_is_right_only_where_nothing_is_wrong():
     service = production_case("train", QUIET).services[0]
     blamed = played(QUIET, *blame(service), Action("ignore"))
     assert blamed.score.total == 0.0
-    assert not production_episode.found_root(blamed.record, blamed.incident.case)
+    assert not production_episode.found_root(blamed.record, blamed.case)
 
 
 def test_the_truth_is_nowhere_before_the_end():
     for index in range(12):
         episode = ProductionEpisode.open("test", index)
-        truth = episode.incident.case.truth
+        truth = episode.case.truth
         texts = [repr(episode.incident), render(episode.opening, episode.incident.topology)]
-        texts += [repr(episode._ask(name)) for name in ("all", *episode.incident.case.services)]
+        texts += [repr(episode._ask(name)) for name in ("all", *episode.case.services)]
         text = " ".join(texts)
         assert truth.fault == "none" or truth.fault not in text
         assert truth.how not in text and "nan" not in text.lower().split()
@@ -106,7 +106,7 @@ def test_every_policy_plays_to_the_end(name):
     for result in policy.play(episodes):
         assert result.episode.record.closed_by in ("resolve", "ignore")
         way = result.episode.record.root_causes
-        calls = {tuple(call) for call in result.episode.incident.case.calls}
+        calls = {tuple(call) for call in result.episode.case.calls}
         assert all((above, below) in calls for below, above in itertools.pairwise(way))
 
 
