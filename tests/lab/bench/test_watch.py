@@ -86,14 +86,14 @@ def test_what_it_shows_by_default_is_chosen_by_a_rule():
 def test_the_picture_shows_what_is_recorded():
     """It was drawn by `triagelab/bench/picture.py` of commit `ecd8a8cd`; change it by hand."""
     picture = ElementTree.parse(RESULTS.parent / "docs" / "incident.svg")
-    shown = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
     incident = Episode.open(*CHOSEN).incident
-    assert f"so were {GAINED} of 100 cascades; the reverse happened in {LOST}." in shown
-    assert any(text.startswith(f"It began at {incident.root};") for text in shown)
+    assert f"so were {GAINED} of 100 cascades; the reverse happened in {LOST}." in texts
+    assert any(text.startswith(f"It began at {incident.root};") for text in texts)
     for name in (BEFORE, AFTER):
         episode = Episode.open(*CHOSEN)
         for action in map(Action.from_text, recorded_actions(*CHOSEN)[name]):
             episode.act(action)
             said = " on ".join(action.args)
-            assert any(text.endswith(said) for text in shown), action
-        assert f"{final_score(episode).total:.2f}" in shown
+            assert any(text.endswith(said) for text in texts), action
+        assert f"{final_score(episode).total:.2f}" in texts
