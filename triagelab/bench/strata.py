@@ -110,22 +110,6 @@ def values_in(frame: pd.DataFrame, stratum: str) -> np.ndarray:
     return np.where(real is None or frame["real"] == real, values.astype(float), np.nan)
 
 
-def _sides(frames: Sequence[pd.DataFrame]) -> list[list[pd.DataFrame]]:
-    """The rows of `base` and those of `trained`, with their truth: one frame per seed for each,
-    with the same incidents in the same order. `ValueError` if incidents or versions differ.
-    """
-    own = [[frame[frame["policy"] == name] for frame in frames] for name in ("base", "trained")]
-    check_one_version([*own[0], *own[1]])
-    first = own[0][0]
-    truth = with_truth(first)[[*KEYS, *TRUTH]]
-    for frame in (*own[0], *own[1]):
-        matched(first, frame)
-    return [
-        [truth.merge(frame.drop(columns=[*TRUTH], errors="ignore"), on=KEYS) for frame in side]
-        for side in own
-    ]
-
-
 def stratum_changes(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """How each stratum changed from the policy `base` to `trained` on the same incidents.
 
@@ -139,37 +123,44 @@ def stratum_changes(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         One row per task, stratum and group: incidents, base, trained, change, low, high (the paired
         95 % interval of the change; nan for fewer than `FEWEST` incidents), gained and fell:
         whether it got better, or worse, by more than that interval.
+
+    Raises:
+        ValueError: if incidents or versions of the benchmark differ.
     """
-    sides, rows = _sides(frames), []
-    truth = sides[0][0]
-    values = {
-        name: [np.stack([values_in(frame, name) for frame in side]) for side in sides]
-        for name in STRATA
-    }
-    for task, (name, stratum) in product(truth["task"].unique(), STRATA.items()):
-        old, new = values[name]
-        groups = truth[stratum.by] if stratum.by else pd.Series("", truth.index)
-        groups = groups[(truth["task"] == task) & ~np.isnan(old[0])]
-        places = groups.groupby(groups).groups  # group to its incidents
-        for group in sorted(places, key=group_order):
-            own = places[group]
-            gained = (new - old)[:, own]
-            change = Interval(float(gained.mean()), np.nan, np.nan)
-            if len(own) >= FEWEST:
-                change = two_way_mean([gained])
+    names, rows = ("base", "trained"), []
+    sides = [
+        frame[frame["policy"] == name].assign(seed=seed)
+        for seed, frame in enumerate(frames)
+        for name in names
+    ]
+    check_one_version(sides)
+    for side in sides:
+        matched(sides[0], side)
+    played = with_truth(pd.concat(sides, ignore_index=True))
+    for task, (name, stratum) in product(played["task"].unique(), STRATA.items()):
+        groups = played[stratum.by] if stratum.by else ""
+        inside = played.assign(value=values_in(played, name), group=groups)
+        inside = inside[(inside["task"] == task) & inside["value"].notna()]
+        for group, own in sorted(inside.groupby("group"), key=lambda pair: group_order(pair[0])):
+            values = own.pivot(index=KEYS, columns=["policy", "seed"], values="value")
+            old, new = (values[side].to_numpy().T for side in names)
+            change = Interval(float((new - old).mean()), np.nan, np.nan)
+            if len(values) >= FEWEST:
+                change = two_way_mean([new - old])
+            ends = stratum.better * change.low, stratum.better * change.high
             rows.append(
                 {
                     "task": task,
                     "stratum": name,
                     "group": str(group),
-                    "incidents": len(own),
-                    "base": float(old[:, own].mean()),
-                    "trained": float(new[:, own].mean()),
+                    "incidents": len(values),
+                    "base": float(old.mean()),
+                    "trained": float(new.mean()),
                     "change": change.mean,
                     "low": change.low,
                     "high": change.high,
-                    "gained": min(stratum.better * change.low, stratum.better * change.high) > 0.0,
-                    "fell": max(stratum.better * change.low, stratum.better * change.high) < 0.0,
+                    "gained": min(ends) > 0.0,
+                    "fell": max(ends) < 0.0,
                 }
             )
     return pd.DataFrame(rows)
