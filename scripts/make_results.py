@@ -21,13 +21,7 @@ from logtriage.registry import make_policy
 from triagelab.bench.benchmark import make_report
 from triagelab.bench.plots import plot_checkpoints, plot_strata
 from triagelab.bench.published import RESULTS, ROOT, TRACKS, collect, played_in
-from triagelab.bench.recorded_results import (
-    RANKED,
-    RECORDED_POLICIES,
-    play_cases,
-    play_production,
-    play_rules,
-)
+from triagelab.bench.recorded_results import RANKED, RECORDED_POLICIES, play_cases, play_rules
 from triagelab.bench.results_pages import write_pages
 from triagelab.bench.runs import settings_of
 from triagelab.bench.smollm2_results import plot_splits, plot_stages
@@ -41,6 +35,7 @@ from triagelab.bench.smollm2_stages import (
 from triagelab.language_models.loading import load_agent
 from triagelab.language_models.smollm2 import SMOLLM2
 from triagelab.real.cases import SOURCES
+from triagelab.realistic.production_episode import PRODUCTION
 from triagelab.realistic.production_policies import RankerPolicy
 from triagelab.realistic.ranker import WEIGHTS, save_ranker, train_ranker
 
@@ -100,10 +95,11 @@ def production() -> None:
     weights = [trained(seed) for seed in range(SEEDS)]
     shutil.copy(weights[0], WEIGHTS)  # however well it does
     frames = [
-        play_production(make_policy(name, known=RECORDED_POLICIES), INCIDENTS) for name in RANKED
+        play_cases(make_policy(name, known=RECORDED_POLICIES), "test", PRODUCTION, INCIDENTS)
+        for name in RANKED
     ]
     frames += [
-        play_production(RankerPolicy(path), INCIDENTS).assign(seed=seed)
+        play_cases(RankerPolicy(path), "test", PRODUCTION, INCIDENTS).assign(seed=seed)
         for seed, path in enumerate(weights)
     ]
     publish_rows(pd.concat(frames), RESULTS / "production" / "episodes.parquet")

@@ -53,6 +53,7 @@ TITLES = {
 }
 # Only in the table: rules whose code is gone, and the simulator's scripts other than `trace`.
 NOT_DRAWN = ("largest_ratio", "deepest", "random_walk", "loudest", "novice")
+UNSCORED = ("remediation", "escalation", "confidence")  # columns of `production` alone
 TOGETHER = 4  # cases played at once; for a language model, some are 8,000 tokens long
 
 # -- episodes --------------------------------------------------------------------------------------
@@ -68,12 +69,15 @@ def reads(name: str, source: str) -> bool:
     return name not in NEEDS or bool(getattr(load_source(source), NEEDS[name]))
 
 
-def play_cases(policy: Policy, source: str) -> pd.DataFrame:
-    """Play a policy on all cases of a source, and return their `case_rows`."""
-    count = len(load_source(source).cases)
-    return case_rows(
-        rollout(policy, [REAL], source, count, batch=TOGETHER, open_episode=open_incident)
-    )
+def play_cases(
+    policy: Policy, split: str, task: str = REAL, count: int | None = None
+) -> pd.DataFrame:
+    """Play a policy on the first `count` incidents of a split, by default on all real ones of a
+    source, and return their `case_rows`.
+    """
+    count = count or len(load_source(split).cases)
+    rows = rollout(policy, [task], split, count, batch=TOGETHER, open_episode=open_incident)
+    return case_rows(rows)
 
 
 def play_rules() -> pd.DataFrame:
@@ -87,19 +91,11 @@ def play_rules() -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def play_production(policy: Policy, count: int) -> pd.DataFrame:
-    """Play the first `count` incidents of split `test` of `production`. Return their `case_rows`,
-    with the columns remediation, escalation and confidence.
-    """
-    rows = rollout(policy, [PRODUCTION], "test", count, open_episode=open_incident)
-    answers = rows[["remediation", "escalation", "confidence"]].reset_index(drop=True)
-    return pd.concat([case_rows(rows), answers], axis=1)
-
-
 def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Put episodes of recorded incidents (`rollouts.COLUMNS`) beside the truth. `blamed` holds the
     first `TOP` services blamed, in order, separated by spaces. `top1` and `top3` are 0 or 1. So is
     `path`, for `production` only: whether the services blamed are the fault's path to the users.
+    It has columns for the remedy, the team and the confidence, too.
     """
     cells = []
     for row in rows.rename(columns={"index": "at"}).itertuples(index=False):
@@ -120,6 +116,7 @@ def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
         }
         if row.task == PRODUCTION:
             cell["path"] = float(names_path(blamed, case))
+            cell |= {name: getattr(row, name) for name in UNSCORED}
         cells.append(cell)
     return pd.DataFrame(cells)
 
@@ -150,26 +147,24 @@ def real_table(frame: pd.DataFrame) -> pd.DataFrame:
     `by_group`, the mean over groups of their `top1`. Since the cases of a group are near copies of
     each other, its Wilson interval counts each group as one case.
     """
+    parts = {ALL: frame} | {part: frame[frame["half"] == part] for part in HALVES}
+    every = pd.concat([some.assign(part=part) for part, some in parts.items()])
     rows = []
-    for (policy, source), played in frame.groupby(["policy", "source"], sort=False):
-        parts = {ALL: played} | {part: played[played["half"] == part] for part in HALVES}
-        for part, some in parts.items():
-            if some.empty:
-                continue
-            cases = some["case"].nunique()
-            groups = some.groupby(["root", "fault"])["top1"].mean()
-            rows.append(
-                {
-                    "policy": policy,
-                    "source": source,
-                    "part": part,
-                    "cases": cases,
-                    "top1": wilson(some["top1"].mean(), cases),
-                    "top3": wilson(some["top3"].mean(), cases),
-                    "groups": len(groups),
-                    "by_group": wilson(groups.mean(), len(groups)),
-                }
-            )
+    for (policy, source, part), some in every.groupby(["policy", "source", "part"], sort=False):
+        cases = some["case"].nunique()
+        groups = some.groupby(["root", "fault"])["top1"].mean()
+        rows.append(
+            {
+                "policy": policy,
+                "source": source,
+                "part": part,
+                "cases": cases,
+                "top1": wilson(some["top1"].mean(), cases),
+                "top3": wilson(some["top3"].mean(), cases),
+                "groups": len(groups),
+                "by_group": wilson(groups.mean(), len(groups)),
+            }
+        )
     return pd.DataFrame(rows)
 
 

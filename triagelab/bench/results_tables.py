@@ -34,10 +34,8 @@ OTHER_RULES = (
     *("commonest", "largest_ratio", "deepest", "random_walk", "error_lines", "worst_callee"),
 )
 
-Rows = Sequence[dict[str, Any]]
 
-
-def table(rows: Rows, *lines: str) -> str:
+def table(rows: Sequence[dict[str, Any]], *lines: str) -> str:
     """Rows as a Markdown table, with two decimals in numbers and the `lines` below."""
     cells = [{head: cell_text(value) for head, value in row.items()} for row in rows]
     return "\n".join([markdown(cells), *([""] if lines else []), *lines])
@@ -208,14 +206,9 @@ def by_source(policy: str, part: str = "all") -> dict[str, Any]:
 
 def best_other_rule(source: str) -> str:
     """The share of the one of `OTHER_RULES` that finds most of a source's roots, and its name."""
-    shares = real_shares()
-    means = {
-        name: shares[name, source, "all"].mean
-        for name in OTHER_RULES
-        if (name, source, "all") in shares
-    }
-    best = max(means, key=means.__getitem__)
-    return f"{shares[best, source, 'all']:.2f} (`{best}`)"
+    shares = real_shares().xs((source, "all"), level=("source", "part"))
+    best = max((name for name in OTHER_RULES if name in shares), key=shares.__getitem__)
+    return f"{shares[best]:.2f} (`{best}`)"
 
 
 def real_incidents_table() -> str:
