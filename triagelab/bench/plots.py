@@ -23,7 +23,7 @@ from scipy.optimize import isotonic_regression
 
 from .intervals import Interval, mean_interval, range_of, seed_scores, two_way_mean
 from .strata import STRATA, label, named_once, stratum_changes
-from .sweep_tables import rows_of, scores_of, seeds_of, tasks_of
+from .sweep_tables import rows_of, scores_of, tasks_of
 
 WIDTH = 8.6
 DPI = 190  # twice the pixels of the page, for sharp screens
@@ -375,10 +375,10 @@ def plot_sweep_seeds(frame: pd.DataFrame, against: str = "") -> Picture:
     The dashed line is the mean of `against`. Axes begin at 0.
     """
     tasks, rows = tasks_of(frame), rows_of(frame)
-    counts = sorted({len(seeds_of(frame, row)) for row in rows})
+    of_row = {row: (scores_of(frame, row, "base"), scores_of(frame, row)) for row in rows}
+    counts = sorted({len(after[0]) for _, after in of_row.values()})
     seeds = count_seeds(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
     figure, panels = task_panels(1.0 + 0.24 * len(rows), tasks)
-    of_row = {row: (scores_of(frame, row, "base"), scores_of(frame, row)) for row in rows}
     for at, ax in enumerate(panels.values()):
         for y, row in enumerate(rows):
             before, after = (side[at] for side in of_row[row])

@@ -24,7 +24,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .intervals import KEYS, Interval, before_and_after, compare_recipes, holm, seed_means, verdict
+from .intervals import (
+    KEYS,
+    Interval,
+    before_and_after,
+    compare_recipes,
+    holm,
+    seed_means,
+    seed_scores,
+    verdict,
+)
 from .strata import check_one_version
 
 TRAINING = "training"  # the policy of rows about training
@@ -94,28 +103,19 @@ def tasks_of(frame: pd.DataFrame) -> list[str]:
     return list(frame.loc[frame["policy"] == "trained", "task"].astype(str).unique())
 
 
-def seeds_of(frame: pd.DataFrame, row: str) -> list[int]:
-    """The training seeds of a row; `ValueError` for a row that the sweep does not have."""
-    own = frame[(frame["row"] == row) & (frame["policy"] == "trained")]
-    if own.empty:
-        raise ValueError(f"no row {row!r} in this sweep; choose one of {', '.join(rows_of(frame))}")
-    return sorted(int(seed) for seed in own["seed"].unique())
-
-
 def scores_of(frame: pd.DataFrame, row: str, policy: str = "trained") -> list[np.ndarray]:
     """The scores of a policy in a row of the sweep: an array (seeds, incidents) for each of
     `tasks_of`, with seeds and incidents sorted. `base` is the base that each seed started from.
+    `ValueError` for a row that the sweep does not have.
     """
-    frame = frame[frame["policy"].isin([policy, "trained"])]
-    tables = []
-    for seed in seeds_of(frame, row):
-        own = frame[(frame["row"] == row) & (frame["seed"] == seed)]
-        if policy == "base":
-            own = frame[frame["base"].isin(own["base"].unique()) & (frame["policy"] == policy)]
-        tables.append(own.set_index(KEYS)["score"].sort_index().rename(seed))
-    table = pd.concat(tables, axis=1)
-    tasks = table.index.get_level_values("task").astype(str)
-    return [table[tasks == task].to_numpy(float).T for task in tasks_of(frame)]
+    trained = frame[frame["policy"] == "trained"]
+    seeds = [own for _, own in trained[trained["row"] == row].groupby("seed")]
+    if not seeds:
+        raise ValueError(f"no row {row!r} in this sweep; choose one of {', '.join(rows_of(frame))}")
+    if policy == "base":
+        bases = frame[frame["policy"] == "base"]
+        seeds = [bases[bases["base"].isin(own["base"])] for own in seeds]
+    return [seed_scores(seeds, task, policy) for task in tasks_of(frame)]
 
 
 def training_table(frame: pd.DataFrame, steps: int = 5) -> pd.DataFrame:
@@ -144,16 +144,11 @@ def comparison_table(frame: pd.DataFrame, against: str, task: str = ALL) -> pd.D
     and incidents; difference from `against`, with a t interval over seeds; p of no difference; and
     verdict (`intervals.verdict`), for which p is adjusted over all rows (Holm).
     """
-    places = [at for at, name in enumerate(tasks_of(frame)) if task in (ALL, name)]
-
-    def held_out(row: str, policy: str = "trained") -> list[np.ndarray]:
-        scores = scores_of(frame, row, policy)
-        return [scores[at] for at in places]
-
-    theirs, rows = seed_means(held_out(against)), []
+    held_out = frame if task == ALL else frame[frame["task"] == task]
+    theirs, rows = seed_means(scores_of(held_out, against)), []
     for row in rows_of(frame):
-        after, difference, p = held_out(row), Interval(np.nan, np.nan, np.nan), np.nan
-        means = before_and_after(held_out(row, "base"), after)
+        after, difference, p = scores_of(held_out, row), Interval(np.nan, np.nan, np.nan), np.nan
+        means = before_and_after(scores_of(held_out, row, "base"), after)
         if row != against:
             paired = trained_alike(frame, row, against)
             difference, p = compare_recipes(theirs, seed_means(after), paired)

@@ -75,7 +75,6 @@ def test_a_sweep_keeps_once_what_is_shared_and_training_by_step(points, sweep):
     assert counts == {"trained": len(points) * 60, "base": 60, "loudest": 60, "belief": 60}
     assert set(held_out["step"]) == {0} and set(held_out["episodes"]) == {1}
     assert tables.rows_of(sweep) == list(SKILLS)  # in the order given, not in that of letters
-    assert tables.seeds_of(sweep, "worse") == [0, 1, 2]
     shared = held_out[held_out["policy"] != "trained"]
     assert set(shared["row"]) == {""} and set(shared["seed"]) == {-1}
 
