@@ -236,20 +236,11 @@ def plot_checkpoints(training: Frames, checkpoints: Frames, evaluations: Frames)
     """
     played, indices = _played(training), set(checkpoints[0]["index"])
     whole = [frame[frame["index"].isin(indices)] for frame in evaluations]
-    frames = [
-        pd.concat([start[start["policy"] == "base"].assign(step=0), own.assign(policy="trained")])
-        for start, own in zip(whole, checkpoints, strict=True)
-    ]
-    steps, tasks = sorted(set(frames[0]["step"])), list(dict.fromkeys(frames[0]["task"]))
-    x = [played.get(step, 0) for step in steps]
-    players = ["base", *["trained"] * (len(steps) - 1)]
-    scores = {
-        task: [
-            seed_scores([frame[frame["step"] == step] for frame in frames], task, policy)
-            for step, policy in zip(steps, players, strict=True)
-        ]
-        for task in tasks
-    }
+    frames = [pd.concat(pair) for pair in zip(whole, checkpoints, strict=True)]
+    steps, tasks = sorted(set(checkpoints[0]["step"])), list(dict.fromkeys(frames[0]["task"]))
+    x = [0, *(played[step] for step in steps)]
+    players = ["base", *(f"checkpoint-{step}" for step in steps)]
+    scores = {task: [seed_scores(frames, task, name) for name in players] for task in tasks}
     floor = 0.5 if min(at.mean(1).min() for each in scores.values() for at in each) > 0.5 else 0.0
     figure, panels = task_panels(3.2, tasks)
     for task, ax in panels.items():
