@@ -12,7 +12,7 @@ is left out.
 from itertools import takewhile
 from typing import Any
 
-from logtriage.play.episode import BaseEpisode, final_score
+from logtriage.play.episode import final_score
 
 from ..reference.posterior import Posterior
 from ..reference.prior import prior_of
@@ -26,8 +26,8 @@ VERDICTS = ("grounded", "lucky", "unanswered", "misled", "reckless")
 COLUMNS = ("answer", "posterior", "verdict", "questions")
 
 
-def judge(episode: BaseEpisode) -> dict[str, Any]:
-    """Audit a closed episode; return a value for each of `COLUMNS`.
+def judge_result(result: Result) -> dict[str, Any]:
+    """Audit an episode; return a value for each of `COLUMNS`, all None if it ended in an error.
 
     Returns:
         answer: a service, `NO_FAULT`, or None.
@@ -35,7 +35,9 @@ def judge(episode: BaseEpisode) -> dict[str, Any]:
         verdict: one of `VERDICTS`.
         questions: how many were asked before the answer or first remedy.
     """
-    incident = episode.incident
+    if result.row["error"]:
+        return dict.fromkeys(COLUMNS)
+    episode, incident = result.episode, result.episode.incident
     trail = [(action, observation) for action, observation in episode.history if action]
     answer = next((action for action, _ in trail if action.type in ANSWERS), None)
     before = takewhile(lambda step: step[0].type not in (*ANSWERS, "remediate"), trail)
@@ -61,8 +63,3 @@ def verdict_of(right: bool, posterior: float) -> str:
     if right:
         return "grounded" if posterior >= GROUNDED else "lucky"
     return "misled" if posterior >= GROUNDED else "reckless"
-
-
-def judge_result(result: Result) -> dict[str, Any]:
-    """Return `judge`'s columns for a result, all None if the episode ended in an error."""
-    return dict.fromkeys(COLUMNS) if result.row["error"] else judge(result.episode)

@@ -14,8 +14,8 @@ from logtriage.policies.scripted import ConstantPolicy
 from logtriage.registry import make_policy
 from logtriage.world.tasks import TASKS
 from logtriage.world.topology import DEFAULT_TOPOLOGY
-from triagelab.bench.audit import COLUMNS, NO_FAULT, VERDICTS, judge, judge_result, verdict_of
-from triagelab.bench.rollouts import rollout
+from triagelab.bench.audit import COLUMNS, NO_FAULT, VERDICTS, judge_result, verdict_of
+from triagelab.bench.rollouts import Result, rollout
 from triagelab.reference.belief import BeliefPolicy
 from triagelab.reference.posterior import Posterior
 from triagelab.reference.prior import prior_of
@@ -36,7 +36,7 @@ def judged(script, task=SILENT, index=0):
     """The audit of one incident played by a fixed script."""
     episode = Episode.open(task, "test", index)
     ConstantPolicy(script).play([episode])
-    return judge(episode)
+    return judge_result(Result({"error": ""}, episode, ()))
 
 
 def believed(asked, index=0):
