@@ -10,13 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from logtriage.play.episode import BaseEpisode
 from logtriage.recorded import RECORDED
 from logtriage.world.tasks import TASKS
 
 from ..language_models.loading import SHIPPED
 from .registry import Player, in_memory, scripted
-from .rollouts import Plan, rollout_each
+from .rollouts import Result, rollout
 from .run_evaluation import audit_run, evaluate_checkpoints, evaluate_splits
 from .runs import differing, record_of
 from .score_tables import REFERENCE
@@ -153,21 +152,22 @@ def recorded_players() -> dict[str, Player]:
     return {REFERENCE: scripted(REFERENCE), **models}
 
 
-def actions_of(episode: BaseEpisode) -> str:
+def actions_of(result: Result) -> dict[str, str]:
     """The actions of an episode as the page's address holds them, separated by spaces; an invalid
     one is `?`.
     """
-    return " ".join(action.text if action else "?" for action, _ in episode.history)
+    history = result.episode.history
+    return {"actions": " ".join(action.text if action else "?" for action, _ in history)}
+
+
+def by_task(played: pd.DataFrame) -> dict[str, list[str]]:
+    """The actions of some episodes by task, in their order."""
+    return {task: [*played[played["task"] == task]["actions"]] for task in TASKS}
 
 
 def recorded(player: Player, incidents: int = RECORDED_INCIDENTS) -> dict[str, list[str]]:
     """What a player does on the first incidents of each task of `test`."""
-    done: dict[str, dict[int, str]] = {task: {} for task in TASKS}
-    for row, episode, _ in rollout_each(player.make(0), Plan([*TASKS], "test", incidents)):
-        done[row["task"]][row["index"]] = actions_of(episode)
-    return {
-        task: [by_index[index] for index in sorted(by_index)] for task, by_index in done.items()
-    }
+    return by_task(rollout(player.make(0), [*TASKS], "test", incidents, judge=actions_of))
 
 
 def record(done: dict[str, dict[str, list[str]]]) -> None:

@@ -86,12 +86,9 @@ def track_facts() -> dict[str, Any]:
     means = scripts[scripts["split"] == "test"].groupby(["policy", "task"])["score"].mean()
     numbers["reference.gap"] = (means["oracle"] - means[REFERENCE]).max()
     frames = on_test("novice")
-    by_seed = {
-        name: [frame[frame["policy"] == name]["score"].mean() for frame in frames]
-        for name in ("base", "trained")
-    }
-    numbers |= {f"mean.{name}": sum(seeds) / len(seeds) for name, seeds in by_seed.items()}
-    numbers["mean.first"] = by_seed["trained"][0]
+    together = pd.concat(frames).groupby("policy")["score"].mean()
+    numbers |= {f"mean.{name}": together[name] for name in ("base", "trained")}
+    numbers["mean.first"] = frames[0].groupby("policy")["score"].mean()["trained"]
     same = scripts[(scripts["split"] == "test") & scripts["index"].isin(frames[0]["index"])]
     numbers["mean.reference"] = same[same["policy"] == REFERENCE]["score"].mean()
     numbers["mean.gain"] = gain(frames, TASKS, "base")

@@ -15,7 +15,7 @@ from logtriage.world.tasks import TASKS
 from ..language_models.smollm2 import SMOLLM2
 from .evaluation import evaluate
 from .journal import open_table
-from .published import RESULTS, actions_of, read, record
+from .published import RESULTS, actions_of, by_task, read, record
 from .registry import Player, in_memory
 from .results_tables import NEW
 from .rollouts import Plan, Result
@@ -122,7 +122,7 @@ def describe_calls(result: Result) -> dict[str, Any]:
     """How many calls an episode made, how many of them were refused, and the actions."""
     answers = [step.observation for step in result.episode.history]
     refused = sum(bool(answer.error) for answer in answers)
-    return {"calls": len(answers), "malformed": refused, "actions": actions_of(result.episode)}
+    return {"calls": len(answers), "malformed": refused, **actions_of(result)}
 
 
 def play_stages(runs: Path, incidents: int, few: int, sampled: int, new: int) -> None:
@@ -149,9 +149,4 @@ def record_stages() -> None:
     frame = read(FILE)
     frame = frame[frame["split"] == "test"].sort_values("index")
     stages = {name: frame[frame["policy"] == policy_of(stage)] for name, stage in WATCHED.items()}
-    record(
-        {
-            name: {task: [*own[own["task"] == task]["actions"]] for task in TASKS}
-            for name, own in stages.items()
-        }
-    )
+    record({name: by_task(own) for name, own in stages.items()})
