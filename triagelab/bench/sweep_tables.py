@@ -17,7 +17,6 @@ of a run. The frame of all points is small enough to be committed; runs are not.
 
 import json
 from collections.abc import Sequence
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -52,32 +51,22 @@ def gather(points: Sequence[tuple[str, int, Path]]) -> pd.DataFrame:
 
     `points`: row, seed and run folder of each; the rows of the sweep keep this order.
     """
-    files = [_files(Path(folder)) for _, _, folder in points]
-    played = [
-        held_out[held_out["policy"] == policy].set_index(KEYS).index
-        for _, held_out in files
-        for policy in ("base", "trained")
-    ]
-    common, parts = reduce(pd.MultiIndex.intersection, played), []
-    for (row, seed, _), (training, held_out) in zip(points, files, strict=True):
-        held_out = held_out[held_out.set_index(KEYS).index.isin(common)]
-        own, of_base = held_out["policy"] == "trained", held_out["policy"] == "base"
-        base = held_out.loc[of_base, "weights"].iloc[0]
-        parts += [
-            pd.concat([_steps(training), held_out[own]]).assign(row=row, seed=seed, base=base),
-            held_out[of_base].assign(row="", seed=-1, base=base),
-            held_out[~own & ~of_base].assign(row="", seed=-1, base=""),
-        ]
+    parts = []
+    for row, seed, folder in points:
+        held_out = pd.read_parquet(folder / "evaluation.parquet").assign(step=0, episodes=1)
+        base = held_out.loc[held_out["policy"] == "base", "weights"].iloc[0]
+        steps = _steps(pd.read_json(folder / "episodes.jsonl", lines=True))
+        parts.append(pd.concat([steps, held_out]).assign(row=row, seed=seed, base=base))
     frame = pd.concat(parts, ignore_index=True)
-    check_one_version([frame[frame["policy"] != TRAINING]])  # of training none is noted
+    training, trained, of_base = (frame["policy"] == name for name in (TRAINING, "trained", "base"))
+    check_one_version([frame[~training]])  # of training none is noted
+    times = frame[trained | of_base].groupby(KEYS).size()
+    common = times[times == 2 * len(points)].index
+    frame.loc[~training & ~trained, ["row", "seed"]] = ["", -1]
+    frame.loc[~training & ~trained & ~of_base, "base"] = ""
+    frame = frame[training | frame.set_index(KEYS).index.isin(common)]
     frame = frame.drop_duplicates(["row", "seed", "base", "policy", "step", *KEYS])
     return frame[[*COLUMNS]].reset_index(drop=True)
-
-
-def _files(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A point's training episodes, and its held-out ones."""
-    held_out = pd.read_parquet(folder / "evaluation.parquet").assign(step=0, episodes=1)
-    return pd.read_json(folder / "episodes.jsonl", lines=True), held_out
 
 
 def _steps(training: pd.DataFrame) -> pd.DataFrame:
