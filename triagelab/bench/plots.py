@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from PIL import Image
 from scipy.optimize import isotonic_regression
 
@@ -120,9 +119,7 @@ def spread(values: Sequence[float], gap: float) -> np.ndarray:
     return moved
 
 
-def label_ends(
-    ax: Axes, ends: Mapping[str, tuple[float, str]], weight: str = "normal"
-) -> list[Text]:
+def label_ends(ax: Axes, ends: Mapping[str, tuple[float, str]], weight: str = "normal") -> None:
     """Write names to the right of an axes, each where its line ends, without overlaps.
 
     Args:
@@ -139,10 +136,8 @@ def label_ends(
     style: dict[str, Any] = {"va": "center", "fontsize": 9, "weight": weight}
     style |= {"xycoords": ax.get_yaxis_transform(), "annotation_clip": False}
     style |= {"xytext": (6, 0), "textcoords": "offset points"}
-    return [
-        ax.annotate(label, (1.0, y), color=colour, **style)
-        for (label, (_, colour)), y in zip(ends.items(), heights, strict=True)
-    ]
+    for (name, (_, colour)), y in zip(ends.items(), heights, strict=True):
+        ax.annotate(name, (1.0, y), color=colour, **style)
 
 
 def draw_interval(ax: Axes, x: Interval, y: float, colour: str, **style: Any) -> None:

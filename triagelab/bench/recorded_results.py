@@ -53,7 +53,6 @@ TITLES = {
 }
 # Only in the table: rules whose code is gone, and the simulator's scripts other than `trace`.
 NOT_DRAWN = ("largest_ratio", "deepest", "random_walk", "loudest", "novice")
-UNSCORED = ("remediation", "escalation", "confidence")  # columns of `production` alone
 TOGETHER = 4  # cases played at once; for a language model, some are 8,000 tokens long
 
 # -- episodes --------------------------------------------------------------------------------------
@@ -116,7 +115,8 @@ def case_rows(rows: pd.DataFrame) -> pd.DataFrame:
         }
         if row.task == PRODUCTION:
             cell["path"] = float(names_path(blamed, case))
-            cell |= {name: getattr(row, name) for name in UNSCORED}
+            reported = ("remediation", "escalation", "confidence")
+            cell |= {name: getattr(row, name) for name in reported}
         cells.append(cell)
     return pd.DataFrame(cells)
 
