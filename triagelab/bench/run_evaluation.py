@@ -82,10 +82,17 @@ def _results(
         # In `train`, take the slice for choosing settings, on which nothing is trained.
         plan = Plan(list(TASKS), split, episodes, TUNING_INDEX if split == "train" else 0)
         with open_table(path, players, plan, batch) as journal:
-            for at, player in enumerate(players):
-                now = time.perf_counter()
-                left = sum(other.name not in POLICIES for other in players[at:])
-                until = now + (deadline - now) / left if left else math.inf
+            models = [
+                player.name
+                for player in players
+                if player.name not in POLICIES
+                and any((player.name, key) not in journal.rows for key in plan.keys)
+            ]
+            for player in players:
+                until, now = math.inf, time.perf_counter()
+                if player.name in models:
+                    until = now + (deadline - now) / len(models)
+                    models.remove(player.name)
                 frames.append(evaluate([player], plan, journal, judge, batch, deadline=until).frame)
     return pd.concat([frame for frame in frames if len(frame)] or frames, ignore_index=True)
 

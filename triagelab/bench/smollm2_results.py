@@ -8,7 +8,7 @@ import pandas as pd
 
 from logtriage.world.tasks import TASKS
 
-from .intervals import KEYS, Interval, compare_recipes, holm, two_way_mean, verdict
+from .intervals import KEYS, Interval, compare_recipes, holm, matched, two_way_mean, verdict
 from .plots import Picture, plot_policies, words
 from .published import played_by, read
 from .results_tables import NEW, table
@@ -130,12 +130,16 @@ def stages_table(*ways: str) -> str:
 
 def _gains(frame: pd.DataFrame, before: str, after: Sequence[str]) -> list[np.ndarray]:
     """How much higher some policies score than one before on the same incidents, by task: arrays
-    (policies, incidents). An incident that one of them lacks is nan, so there is no interval.
+    (policies, incidents). `ValueError` if one of them lacks an incident of another.
     """
-    scores = frame.pivot(index=["task", "index"], columns="policy", values="score")
-    scores = scores[[before, *after]].dropna(how="all")
-    gained = scores[[*after]].sub(scores[before], axis=0)
-    return [gained.loc[task].to_numpy().T for task in TASKS]
+
+    def gain(task: str, name: str) -> np.ndarray:
+        own = frame[frame["task"] == task]
+        old, new = (own[own["policy"] == policy] for policy in (before, name))
+        scores = matched(old, new)
+        return np.asarray(scores[1] - scores[0])
+
+    return [np.stack([gain(task, name) for name in after]) for task in TASKS]
 
 
 def gains_table() -> str:
