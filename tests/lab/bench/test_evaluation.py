@@ -275,9 +275,6 @@ def test_the_table_of_attempts_leaves_errors_out():
     assert table.loc[3, "pass@k"].startswith("0.500") and table.loc[3, "pass^k"].startswith("0.000")
 
 
-# -- the benchmark --------------------------------------------------------------------------------
-
-
 def test_a_report_is_of_every_policy_task_and_split(tmp_path, monkeypatch):
     names = ("random", "loudest", "trace", "belief")
     monkeypatch.setattr(benchmark, "POLICIES", {name: POLICIES[name] for name in names})

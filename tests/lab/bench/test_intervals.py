@@ -19,9 +19,6 @@ def frame(scores):
     return pd.DataFrame({**where, "score": scores})
 
 
-# -- over incidents ------------------------------------------------------------------------------
-
-
 def test_a_stratum_is_resampled_for_itself():
     # All the spread is between the tasks: a pooled bootstrap would show it, a stratified must not.
     assert mean_interval(np.zeros(50), np.ones(50)) == (0.5, 0.5, 0.5)
@@ -51,9 +48,6 @@ def test_gains_are_paired_by_incident():
     for other in (after.iloc[:2], after.assign(index=after["index"] + 1), twice):
         with pytest.raises(ValueError, match="same incidents"):
             intervals.matched(before, other)
-
-
-# -- over seeds and incidents --------------------------------------------------------------------
 
 
 def test_seeds_and_incidents_are_both_resampled():
@@ -107,9 +101,6 @@ def test_three_seeds_hold_the_truth_about_as_often_as_they_say():
     assert 0.88 <= held / 400 <= 0.98  # a little narrow
 
 
-# -- two recipes ---------------------------------------------------------------------------------
-
-
 def test_recipes_are_compared_by_t_over_seeds():
     theirs, ours = np.array([0.80, 0.84, 0.81]), np.array([0.72, 0.80, 0.66])
     for paired, test in (
@@ -131,9 +122,6 @@ def test_a_family_of_comparisons_is_corrected():
     assert intervals.verdict(0.2, 0.01, 0.03) == "better"
     assert intervals.verdict(-0.2, 0.04, 0.06) == "suggestive"
     assert intervals.verdict(-0.2, 0.2, 0.2) == "no significant difference"
-
-
-# -- shares ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("right", "trials"), [(0, 26), (26, 26), (1, 1), (11, 23)])

@@ -98,9 +98,6 @@ def test_no_text_lies_on_another_or_leaves_the_figure(figures):
             assert not box.overlaps(second), (name, text, other)
 
 
-# -- one incident --------------------------------------------------------------------------------
-
-
 def test_an_incident_climbs_from_its_root_and_only_the_right_remedy_heals_it():
     incident = sample_incident("cascading_failure", "train", 0)
     ax = incident_plots.plot_climb(incident).axes[0]
@@ -116,9 +113,6 @@ def test_an_incident_climbs_from_its_root_and_only_the_right_remedy_heals_it():
     assert root < 1.0 < symptom and nothing == pytest.approx(symptom, rel=0.2)
 
 
-# -- the benchmark -------------------------------------------------------------------------------
-
-
 def test_a_row_is_a_policy_with_its_interval(figures, frame):
     for ax, task in zip(figures["policies"].axes, TASKS, strict=True):
         for policy in ("loudest", "belief"):
@@ -128,9 +122,6 @@ def test_a_row_is_a_policy_with_its_interval(figures, frame):
             assert list(interval.get_xdata()) == [cell.low, cell.high]
             assert list(dot.get_xdata()) == [cell.mean]
             assert f"{own['steps'].mean():.1f}" in {text.get_text() for text in ax.texts}
-
-
-# -- learning ------------------------------------------------------------------------------------
 
 
 def test_gain_is_the_published_summary_and_says_how_it_was_played(figures, runs):

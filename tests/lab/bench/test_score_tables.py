@@ -22,9 +22,6 @@ def evaluation():
     return pd.read_parquet(RUN / "evaluation.parquet")
 
 
-# -- before and after ----------------------------------------------------------------------------
-
-
 def test_policies_are_compared_on_the_same_incidents():
     worse, better = frame([0.1, 0.5, 0.9]), frame([0.2, 0.6, 1.0])
     both = pd.concat([worse.assign(policy="worse"), better.assign(policy="belief")[::-1]])
@@ -52,9 +49,6 @@ def test_the_table_shows_faults_and_false_alarms(evaluation):
         assert table.loc["silent_degradation", "roots found"] == detected
         assert table.loc["single_crash", "false alarms dismissed"] == "-"
         assert not {"root by kind", "benchmark", "seeds"} & set(table.columns)
-
-
-# -- a sweep -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

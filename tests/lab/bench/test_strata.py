@@ -59,9 +59,6 @@ def cell(table, stratum, group=""):
     return row
 
 
-# -- truth --------------------------------------------------------------------------------------
-
-
 def test_the_truth_is_that_of_the_incident_on_the_graph_that_was_played():
     for task, split, graph in (
         ("silent_degradation", "test", None),
@@ -87,9 +84,6 @@ def test_the_truth_is_that_of_the_incident_on_the_graph_that_was_played():
         with_truth(played.assign(benchmark="1.0"))
 
 
-# -- shares -------------------------------------------------------------------------------------
-
-
 def test_real_faults_and_false_alarms_are_counted_apart():
     # Shares of every stratum are those of the published summaries, see test_score_tables.
     rows = [*faults(12, "edge", 0, "found"), *faults(12, "app", 1, "ignored")]
@@ -97,9 +91,6 @@ def test_real_faults_and_false_alarms_are_counted_apart():
     (cells,) = detection_table(frame(rows)).to_dict("records")
     assert cells["roots found"] == "0.50 of 24"
     assert cells["false alarms dismissed"] == "0.75 of 20"
-
-
-# -- changes ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
