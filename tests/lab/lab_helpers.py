@@ -2,10 +2,20 @@
 
 import json
 
+from logtriage.play.actions import Action
+
 
 def lines(path):
     """The rows of a file of JSON lines."""
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def asks(service):
+    return Action("request_more_logs", (service,))
+
+
+def blames(service):
+    return Action("identify_root_cause", (service,))
 
 
 def secrets(case):

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from lab_helpers import asks, blames
 
 from logtriage.play.actions import Action
 from logtriage.play.episode import Episode
@@ -22,14 +23,6 @@ from triagelab.reference.prior import prior_of
 
 SILENT = "silent_degradation"
 audit = partial(rollout, judge=judge_result)
-
-
-def blames(service):
-    return Action("identify_root_cause", (service,))
-
-
-def asks(service):
-    return Action("request_more_logs", (service,))
 
 
 def judged(script, task=SILENT, index=0):

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 import requests
-from lab_helpers import secrets
+from lab_helpers import asks, blames, secrets
 
 from logtriage.adapters.remote import Server
 from logtriage.client import LogtriageEnv
@@ -24,8 +24,7 @@ def test_cases_play_on_a_server_as_they_do_here(url):
             assert there.opening == here.opening
             assert there.incident.topology == here.incident.topology
             root = here.case.truth.root
-            asks = [Action("request_more_logs", (service,)) for service in ("all", root)]
-            for action in (*asks, Action("identify_root_cause", (root,)), Action("resolve")):
+            for action in (asks("all"), asks(root), blames(root), Action("resolve")):
                 assert there.act(action) == here.act(action)
             assert there.score == here.score and there.score.total == 1.0
 

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from lab_helpers import blames
 
 from logtriage.catalogue import draw_end, open_incident
 from logtriage.play.actions import Action
@@ -20,10 +21,6 @@ FAULTY = next(at for at in range(40) if len(production_case("train", at).truth.p
 QUIET = next(at for at in range(200) if not production_case("train", at).truth.root)
 
 
-def blame(*services):
-    return [Action("identify_root_cause", (name,)) for name in services]
-
-
 def played(index, *actions):
     episode = ProductionEpisode.open("train", index)
     for action in actions:
@@ -34,15 +31,15 @@ def played(index, *actions):
 def test_the_root_blamed_first_is_worth_all():
     truth = production_case("train", FAULTY).truth
     fixed = Action("remediate", (truth.remedy, truth.root)), Action("escalate", (truth.team,))
-    right = played(FAULTY, *blame(*truth.path), *fixed, Action("resolve"))
+    right = played(FAULTY, *map(blames, truth.path), *fixed, Action("resolve"))
     score, case = right.score, right.case
     assert score.total == score.root_cause == score.remediation == score.escalation == 1.0
     assert names_path(right.record.root_causes, case)
     html = draw_end(right)
     assert "score 1.00" in html and "path to the users" in html and truth.remedy in html
-    short = played(FAULTY, *blame(truth.root), Action("resolve"))
+    short = played(FAULTY, blames(truth.root), Action("resolve"))
     assert short.score.total == 1.0 and not names_path(short.record.root_causes, case)
-    late = played(FAULTY, *blame(truth.path[1], truth.root), Action("resolve"))
+    late = played(FAULTY, blames(truth.path[1]), blames(truth.root), Action("resolve"))
     assert late.score.total == 0.0
 
 
@@ -50,9 +47,9 @@ def test_dismissing_is_right_only_where_nothing_is_wrong():
     assert played(QUIET, Action("ignore")).score.total == 1.0
     assert played(FAULTY, Action("ignore")).score.total == 0.0
     truth = production_case("train", FAULTY).truth
-    assert played(FAULTY, *blame(truth.root), Action("ignore")).score.total == 0.0
+    assert played(FAULTY, blames(truth.root), Action("ignore")).score.total == 0.0
     service = production_case("train", QUIET).services[0]
-    blamed = played(QUIET, *blame(service), Action("ignore"))
+    blamed = played(QUIET, blames(service), Action("ignore"))
     assert blamed.score.total == 0.0
     assert not production_episode.found_root(blamed.record, blamed.case)
 

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 from joblib import Parallel
+from lab_helpers import blames
 
-from logtriage.play.actions import Action
 from logtriage.play.tools import ToolSession
 from triagelab.language_models.language_models import LanguageModelPolicy
 from triagelab.language_models.loading import load_language_model
@@ -81,4 +81,4 @@ def test_the_expert_answers_once_it_is_sure_and_knows_no_truth(monkeypatch):
     assert all(actions[0].type == "request_more_logs" for actions, _ in first)
     assert sum(weight for _, weight in first) == pytest.approx(1.0)
     ((actions, _),) = last
-    assert Action("identify_root_cause", (root,)) in actions
+    assert blames(root) in actions
