@@ -38,12 +38,7 @@ def test_two_policies_play_one_incident_side_by_side():
     assert done.output.count("score: ") == 2
     assert done.output.index("trace") < done.output.index("loudest")  # as before and after
     assert "(it was: " in done.output  # `loudest` blames the edge, in red
-    for arguments, message in (
-        (("nobody",), "no such folder"),
-        (("trace", "--task", "crash"), "unknown task"),
-        (("trace", "--split", "tests"), "unknown split"),
-    ):
-        assert message in refusal("watch", *arguments)
+    assert "unknown task" in refusal("watch", "trace", "--task", "crash")
 
 
 def telling(before, after):
