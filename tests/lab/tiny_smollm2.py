@@ -7,11 +7,6 @@ import numpy as np
 from logtriage.play.tools import tool_schemas
 from triagelab.train.sft_tasks import novice_episode
 
-# What the real one has: a template without tools.
-CHAT = """{% for message in messages %}{{'<|im_start|>' + message['role'] + '
-' + message['content'] + '<|im_end|>' + '
-'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant
-' }}{% endif %}"""
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 WIDTH, INNER, HEADS = 32, 64, 4  # widths are multiples of 32, a block of 4-bit weights
 
@@ -39,14 +34,11 @@ def write_gguf(path, seed):
 
     tokens, merges = byte_pairs()
     writer, random = GGUFWriter(path, "llama"), np.random.default_rng(seed)
-    writer.add_context_length(8192)
     writer.add_embedding_length(WIDTH)
     writer.add_block_count(1)
     writer.add_feed_forward_length(INNER)
     writer.add_head_count(HEADS)
     writer.add_head_count_kv(HEADS // 2)
-    writer.add_rope_dimension_count(WIDTH // HEADS)
-    writer.add_rope_freq_base(100_000.0)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(len(tokens))
     writer.add_tokenizer_model("gpt2")
@@ -58,7 +50,6 @@ def write_gguf(path, seed):
     writer.add_eos_token_id(2)
     writer.add_pad_token_id(2)
     writer.add_unk_token_id(0)
-    writer.add_chat_template(CHAT)
     shapes = {
         "token_embd": (len(tokens), WIDTH),
         "blk.0.attn_q": (WIDTH, WIDTH),
