@@ -5,13 +5,12 @@ import json
 import pandas as pd
 import pytest
 from made_up_sweeps import EPISODES_A_STEP, make_points
-from test_intervals import frame
 
 from logtriage.world.tasks import TASKS
 from triagelab.bench import sweep_tables as tables
 from triagelab.bench.intervals import Interval, seed_means
 from triagelab.bench.published import RESULTS
-from triagelab.bench.score_tables import cell_text, policy_scores, summarise, summary_table
+from triagelab.bench.score_tables import cell_text, summarise, summary_table
 
 SKILLS = {"worse": 0.4, "recipe": 0.7, "better": 0.9}
 RUN = RESULTS / "novice" / "seed-1"
@@ -20,14 +19,6 @@ RUN = RESULTS / "novice" / "seed-1"
 @pytest.fixture(scope="module")
 def evaluation():
     return pd.read_parquet(RUN / "evaluation.parquet")
-
-
-def test_policies_are_compared_on_the_same_incidents():
-    worse, better = frame([0.1, 0.5, 0.9]), frame([0.2, 0.6, 1.0])
-    both = pd.concat([worse.assign(policy="worse"), better.assign(policy="belief")[::-1]])
-    scores = policy_scores(both).set_index("policy")
-    assert scores.loc["belief", "share_of_reference"] == (1.0, 1.0, 1.0)
-    assert scores.loc["worse", "share_of_reference"].mean == pytest.approx(1.5 / 1.8)
 
 
 def test_the_published_summary_is_made_again(evaluation):

@@ -8,10 +8,8 @@ from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, final_score
 from logtriage.policies.scripted import LoudestPolicy
 from logtriage.recorded import AFTER, BEFORE, CHOSEN, GAINED, LOST, WHY, recorded_actions
-from triagelab.bench import watch
 from triagelab.bench.published import RESULTS, read
 from triagelab.bench.smollm2_stages import FILE, WATCHED, policy_of
-from triagelab.reference.belief import BeliefPolicy
 
 
 def test_the_language_model_is_watched_as_it_is_recorded():
@@ -23,11 +21,6 @@ def test_the_language_model_is_watched_as_it_is_recorded():
     assert [by_column[column] > 0.5 for column in sorted(by_column)] == [False, True]
     assert "name both" in refusal("watch", "--beside", "base")
     assert "is not recorded on incident 200 of test" in refusal("watch", "--index", 200)
-
-
-def test_a_script_that_is_recorded_plays_nevertheless():
-    ((_, policy),) = watch.players_of(["belief"], *CHOSEN)
-    assert isinstance(policy, BeliefPolicy)
 
 
 def test_two_policies_play_one_incident_side_by_side():
