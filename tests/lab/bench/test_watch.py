@@ -8,8 +8,10 @@ from logtriage.play.actions import Action
 from logtriage.play.episode import Episode, final_score
 from logtriage.policies.scripted import LoudestPolicy
 from logtriage.recorded import AFTER, BEFORE, CHOSEN, GAINED, LOST, WHY, recorded_actions
+from triagelab.bench import watch
 from triagelab.bench.published import RESULTS, read
 from triagelab.bench.smollm2_stages import FILE, WATCHED, policy_of
+from triagelab.reference.belief import BeliefPolicy
 
 
 def test_the_language_model_is_watched_as_it_is_recorded():
@@ -23,6 +25,11 @@ def test_the_language_model_is_watched_as_it_is_recorded():
     assert "is not recorded on incident 200 of test" in refusal("watch", "--index", 200)
 
 
+def test_a_script_that_is_recorded_plays_nevertheless():
+    ((_, policy),) = watch.players_of(["belief"], *CHOSEN)
+    assert isinstance(policy, BeliefPolicy)
+
+
 def test_two_policies_play_one_incident_side_by_side():
     asked = ("watch", "loudest", "--beside", "trace", "--index", 7, "--pause", 0)
     done = run(*asked)
@@ -31,7 +38,12 @@ def test_two_policies_play_one_incident_side_by_side():
     assert done.output.count("score: ") == 2
     assert done.output.index("trace") < done.output.index("loudest")  # as before and after
     assert "(it was: " in done.output  # `loudest` blames the edge, in red
-    assert "unknown task" in refusal("watch", "trace", "--task", "crash")
+    for arguments, message in (
+        (("nobody",), "no such folder"),
+        (("trace", "--task", "crash"), "unknown task"),
+        (("trace", "--split", "tests"), "unknown split"),
+    ):
+        assert message in refusal("watch", *arguments)
 
 
 def telling(before, after):

@@ -22,6 +22,7 @@ from triagelab.bench.registry import in_memory, named
 from triagelab.language_models import loading
 from triagelab.language_models.language_models import TURN_TOKENS
 from triagelab.language_models.loading import load_language_model, load_player, weights_digest
+from triagelab.train.sft_tasks import novice_episode
 
 WHOLE, IN_4_BIT = "Qwen/Qwen2.5-3B-Instruct", "unsloth/Qwen2.5-3B-Instruct-unsloth-bnb-4bit"
 
@@ -140,6 +141,17 @@ def test_a_short_template_loses_no_word_about_a_tool(tokenizers):
     for line, schema in zip(lines_short.splitlines(), tool_schemas(), strict=True):
         assert schema["function"].pop("return") == {"type": "string"}
         assert line == json.dumps(schema)
+
+
+def test_qwen3_instruct_reads_the_same_text(tokenizers):
+    # So it is given the template of Qwen2.5, and what was counted holds for it.
+    from trl.chat_template_utils import qwen2_5_chat_template, qwen3_instruct_2507_chat_template
+
+    texts = []
+    for template in (qwen2_5_chat_template, qwen3_instruct_2507_chat_template):
+        tokenizers[1].chat_template = template
+        texts.append(rendered(tokenizers[1], novice_episode(3), tool_schemas()))
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize(
