@@ -132,6 +132,7 @@ def test_a_row_of_the_leaderboard_is_of_all_its_incidents(tmp_path):
     twice.to_json(path, orient="records")
     row = results_tables.added_row(path)
     assert len(row) == len(where) and row["score"].min() == 0.5
+    assert 0.9 < results_tables.shares_of(row)["test"] < 1.1  # as the table has it
     for wrong in (
         frame[1:],
         frame.assign(benchmark="1.0"),

@@ -186,7 +186,8 @@ def added_row(path: Path) -> pd.DataFrame:
             f"{LISTED - 1} of each task of test, in benchmark {BENCHMARK_VERSION}"
         )
     frame = frame.assign(score=frame["score"].fillna(0.0))
-    return frame.groupby([*KEYS, "policy"], sort=False, as_index=False)["score"].mean()
+    same = [*KEYS, "policy", "benchmark"]
+    return frame.groupby(same, sort=False, as_index=False)["score"].mean()
 
 
 # -- real incidents --------------------------------------------------------------------------------
