@@ -75,22 +75,6 @@ def test_attention_in_blocks_and_its_gradient_are_those_of_torch(before, monkeyp
         assert torch.allclose(gradient, expected, atol=1e-5)
 
 
-def test_attention_is_computed_in_blocks_where_a_gradient_is_to_come_of_bf16(monkeypatch):
-    monkeypatch.setattr(decoder, "attention_in_blocks", lambda *_: "in blocks")
-    layer = SimpleNamespace(num_key_value_groups=3, is_causal=True)
-    query, key = torch.randn(1, 6, 4, 8, requires_grad=True), torch.randn(1, 2, 4, 8)
-
-    def is_in_blocks():
-        return folded_attention(layer, query, key, key, None, scaling=0.3)[0] == "in blocks"
-
-    with torch.autocast("cpu", torch.bfloat16):
-        assert is_in_blocks()
-        query.requires_grad_(False)
-        assert not is_in_blocks()
-    query.requires_grad_(True)
-    assert not is_in_blocks()
-
-
 @pytest.fixture(scope="module", params=["embedded", "qwen"])
 def random_model(request, tiny_base):
     """A model that says anything, with calls of some five tokens or of some thirty."""

@@ -3,13 +3,14 @@
 import json
 from dataclasses import replace
 from random import Random
+from unittest.mock import Mock
 
 import pytest
 import torch
 from helpers import needs
 from safetensors.torch import load_file
 
-from triagelab.language_models import loading
+from triagelab.language_models import decoder, loading
 from triagelab.language_models.loading import load_agent
 from triagelab.language_models.path_names import incident_names
 from triagelab.train import imitation, sft_tasks
@@ -121,9 +122,12 @@ def test_the_loss_is_that_of_reading_each_conversation_from_its_start(imitator):
 
 
 def test_in_16_bit_it_learns_the_same_but_for_rounding(tmp_path, monkeypatch):
+    in_blocks = Mock(wraps=decoder.attention_in_blocks)
+    monkeypatch.setattr(decoder, "attention_in_blocks", in_blocks)
     for folder, half in (("whole", False), ("half", True)):
         monkeypatch.setattr(loading, "computes_bf16", lambda half=half: half)
         build_imitated(tmp_path / folder, "smollm2", "novice", examples=4)
+        assert in_blocks.called is half  # there it takes half the time
     paths = (tmp_path / folder / "state.pt" for folder in ("whole", "half"))
     state, other = (torch.load(path, weights_only=True) for path in paths)
     assert {weight.dtype for weight in other["weights"].values()} == {torch.float32}
