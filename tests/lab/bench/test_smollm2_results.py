@@ -50,21 +50,20 @@ def test_what_is_recorded_for_the_page_has_the_published_scores(name):
 
 def test_stages_are_published_in_16_bit(tmp_path, monkeypatch):
     monkeypatch.setattr(smollm2_stages, "FOLDER", tmp_path / "results")
-    name = "adapter_model.safetensors"
     for stage in (*smollm2_stages.PUBLISHED, "expert/more"):
         run = tmp_path / "runs" / stage
         run.mkdir(parents=True)
-        save_file({"lora": torch.ones(2)}, run / name)
+        save_file({"lora": torch.ones(2)}, run / ADAPTER)
         for file in ("adapter_config.json", "base.json", "state.pt"):
             (run / file).write_text("{}")
     smollm2_stages.publish_adapters(tmp_path / "runs")
     folders = sorted((tmp_path / "results" / "expert").iterdir())
-    names = [folder.name for folder in folders]
-    assert names == ["averaged", "base", "on-policy"]  # and no control
+    # and no control
+    assert [folder.name for folder in folders] == ["averaged", "base", "on-policy"]
     for target in folders:
-        assert load_file(target / name)["lora"].dtype == torch.float16
+        assert load_file(target / ADAPTER)["lora"].dtype == torch.float16
         files = sorted(path.name for path in target.iterdir())
-        assert files == ["adapter_config.json", name, "base.json"]
+        assert files == ["adapter_config.json", ADAPTER, "base.json"]
 
 
 def test_the_gain_of_all_seeds_is_the_mean_of_theirs_and_less_certain():

@@ -22,9 +22,7 @@ def test_it_trains_and_prints_the_score_before_and_after(tmp_path, monkeypatch, 
     text = EXAMPLE.read_text()
     short = re.sub(r'"single_crash", 20, 4, 8, 120', '"single_crash", 1, 1, 2, 3', text)
     assert short != text
-    base = EXAMPLE.parents[1] / "triagelab" / "agent" / "base"
-    short = short.replace('Path(__file__).parents[1] / "triagelab" / "agent" / "base"', repr(base))
-    (tmp_path / "train.py").write_text(short.replace("PosixPath", "Path"))
+    (tmp_path / "train.py").write_text(short.replace("__file__", repr(str(EXAMPLE))))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["train.py"])
     runpy.run_path(str(tmp_path / "train.py"), run_name="__main__")
