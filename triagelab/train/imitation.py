@@ -64,54 +64,21 @@ ON_POLICY_FIRST = EXPERT_INDEX + 200_000  # in `train`: its incidents
 ENOUGH = 0.01  # evaluations differ by less when the base has learned what it will learn
 
 
-class Lessons:
-    """A pool of examples for each number, always the same."""
-
-    def __init__(self, tokenizer: Any, teacher: str, seed: int, known: int = 0) -> None:
-        """`known`: how many examples the model has seen before; its reading tasks follow those."""
-        from ..language_models.decoder import shared_prefix  # imports torch
-
-        self.tokenizer, self.seed, self.schemas = tokenizer, seed, tool_schemas()
-        self.known = known
-        self.episode = TEACHERS[teacher]
-        # What all conversations with tools begin with: it is read once for a batch.
-        self.shared = shared_prefix([self._episode(index).ids for index in (0, 1)])
-
-    def batches(self, pool: int) -> list[list[Example]]:
-        """The batches of a pool."""
-        reading = POOL if pool < FIRST_READING else READING_AMONG
-        later = max(0, pool - FIRST_READING)
-        first_reading = self.known + POOL * min(pool, FIRST_READING) + READING_AMONG * later
-        first_episode = (POOL - READING_AMONG) * later
-        random = Random(f"imitation/{self.seed}/{pool}")
-        read = [self._reading(first_reading + i) for i in range(reading)]
-        played = [self._episode(first_episode + i) for i in range(POOL - reading)]
-        examples = [example for example in read if len(example.ids) <= LONGEST_READING]
-        examples += [example for example in played if example.own.index(True) <= LONGEST_OPENING]
-        return _batched(examples, random)
-
-    def start_of(self, ids: list[int]) -> int:
-        """How many tokens of a conversation are those that all with tools begin with."""
-        return len(self.shared) if ids[: len(self.shared)] == self.shared else 0
-
-    def _reading(self, index: int) -> Example:
-        return encode(self.tokenizer, sft_task(index), None, FIXED_WEIGHT)
-
-    def _episode(self, index: int) -> Example:
-        return encode(self.tokenizer, self.episode(index), self.schemas, FIXED_WEIGHT)
-
-
 class Imitator:
     """A model whose adapter learns, with all that it takes to go on from a checkpoint."""
 
     rate, pool_size = RATE, POOL
 
-    def __init__(self, model: Any, tokenizer: Any, lessons: Lessons) -> None:
+    def __init__(self, model: Any, tokenizer: Any, teacher: str, seed: int, known: int = 0) -> None:
+        """`known`: how many examples the model has seen before; its reading tasks follow those."""
         import torch
 
-        from ..language_models.decoder import FOLDED, without_adapter
+        from ..language_models.decoder import FOLDED, shared_prefix, without_adapter
 
-        self.model, self.tokenizer, self.lessons = model, tokenizer, lessons
+        self.model, self.tokenizer, self.seed, self.known = model, tokenizer, seed, known
+        self.teacher = TEACHERS[teacher]
+        # What all conversations with tools begin with: it is read once for a batch.
+        self.shared = shared_prefix([self._episode(index).ids for index in (0, 1)])
         self.inner = without_adapter(model)
         if self.inner.device.type == "cpu":
             self.inner.set_attn_implementation(FOLDED)
@@ -181,8 +148,20 @@ class Imitator:
         self.log.append({"pool": self.pool, "loss": sum(losses) / len(losses)})
 
     def batches(self) -> list[list[Example]]:
-        """The batches of the next pool."""
-        return self.lessons.batches(self.pool)
+        """The batches of the next pool, always the same."""
+        reading = POOL if self.pool < FIRST_READING else READING_AMONG
+        later = max(0, self.pool - FIRST_READING)
+        first_reading = self.known + POOL * min(self.pool, FIRST_READING) + READING_AMONG * later
+        first_episode = (POOL - READING_AMONG) * later
+        tasks = (sft_task(first_reading + i) for i in range(reading))
+        read = [encode(self.tokenizer, task, None, FIXED_WEIGHT) for task in tasks]
+        played = [self._episode(first_episode + i) for i in range(POOL - reading)]
+        examples = [example for example in read if len(example.ids) <= LONGEST_READING]
+        examples += [example for example in played if example.own.index(True) <= LONGEST_OPENING]
+        return _batched(examples, Random(f"imitation/{self.seed}/{self.pool}"))
+
+    def _episode(self, index: int) -> Example:
+        return encode(self.tokenizer, self.teacher(index), tool_schemas(), FIXED_WEIGHT)
 
     def _backward(self, batch: list[Example]) -> float:
         """Add the gradient of a batch's loss, the weighted mean cross-entropy of the targets, and
@@ -194,8 +173,9 @@ class Imitator:
         total = sum(weight for example in batch for _, _, weight in example.targets)
         loss, prefix = 0.0, None
         for ids, _, targets in batch:
-            cache, start = None, self.lessons.start_of(ids)
-            if start:
+            cache, start = None, 0
+            if ids[: len(self.shared)] == self.shared:
+                start = len(self.shared)
                 prefix = prefix or self._read_prefix()
                 cache = DynamicCache(prefix)
             read = torch.tensor([ids[start:-1]], device=self.inner.device)
@@ -217,7 +197,7 @@ class Imitator:
         """
         import torch
 
-        ids = torch.tensor([self.lessons.shared], device=self.inner.device)
+        ids = torch.tensor([self.shared], device=self.inner.device)
         with torch.no_grad():
             cache = self.inner.base_model(ids, use_cache=True).past_key_values
         return [(layer.keys, layer.values) for layer in cache.layers]
@@ -263,7 +243,7 @@ class OnPolicyImitator(Imitator):
 
     def batches(self) -> list[list[Example]]:
         """The next pool: its own episodes, each up to its last target."""
-        name, sessions = f"{ON_POLICY}/{self.lessons.seed}/{self.pool}", []
+        name, sessions = f"{ON_POLICY}/{self.seed}/{self.pool}", []
         for at in range(self.examples, self.examples + self.pool_size):
             task = draw_task(Random(f"{name}/{at}"), EPISODE_SHARES)
             sessions.append(NoisySession(open_varied(task, "train", ON_POLICY_FIRST + at)))
@@ -319,7 +299,7 @@ def build_imitated(
         taught = base_record(Path(model)) if loading.is_adapter(model) else None
         known = taught["examples"] if taught else 0
         kind = OnPolicyImitator if lessons == ON_POLICY else Imitator
-        imitator = kind(adapted, tokenizer, Lessons(tokenizer, lessons, seed, known))
+        imitator = kind(adapted, tokenizer, lessons, seed, known)
         if state.exists():
             imitator.load(state)
         elif record["examples"]:  # as it is published

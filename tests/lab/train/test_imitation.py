@@ -15,7 +15,7 @@ from triagelab.language_models.loading import load_agent
 from triagelab.language_models.path_names import incident_names
 from triagelab.train import imitation, sft_tasks
 from triagelab.train.grpo import load_to_train, train
-from triagelab.train.imitation import ON_POLICY, Imitator, Lessons, OnPolicyImitator, build_imitated
+from triagelab.train.imitation import ON_POLICY, Imitator, OnPolicyImitator, build_imitated
 from triagelab.train.settings import TrainingConfig, make_config
 from triagelab.train.supervised import encode
 
@@ -38,7 +38,7 @@ def tiny_lessons():
 @pytest.fixture
 def imitator():
     model, tokenizer = load_to_train(TrainingConfig("smollm2", lora_rank=2, lora_alpha=4))
-    return Imitator(model, tokenizer, Lessons(tokenizer, "novice", 0))
+    return Imitator(model, tokenizer, "novice", 0)
 
 
 def test_goes_on_as_if_never_interrupted(tmp_path):
@@ -70,7 +70,7 @@ def test_a_published_base_is_taught_further(tmp_path):
 
 def test_on_policy_it_is_corrected_in_its_own_episodes(imitator, tmp_path):
     model, tokenizer = imitator.model, imitator.tokenizer
-    own_play = OnPolicyImitator(model, tokenizer, Lessons(tokenizer, ON_POLICY, 0))
+    own_play = OnPolicyImitator(model, tokenizer, ON_POLICY, 0)
     (batch,) = own_play.batches()
     played = [talk.prompt + talk.ids for talk in own_play.player().converse(sessions_of(2))]
     for ids, own, targets in batch:
@@ -110,8 +110,10 @@ def test_ends_when_evaluations_are_nearly_equal(tmp_path, monkeypatch):
 
 
 def test_the_loss_is_that_of_reading_each_conversation_from_its_start(imitator):
-    batch = [example for pair in imitator.lessons.batches(1) for example in pair]
-    assert {bool(imitator.lessons.start_of(example.ids)) for example in batch} == {True, False}
+    imitator.pool = 1
+    batch = [example for pair in imitator.batches() for example in pair]
+    shared = imitator.shared
+    assert {example.ids[: len(shared)] == shared for example in batch} == {True, False}
     summed, weights = 0.0, 0.0
     for ids, _, targets in batch:
         logits = imitator.model(torch.tensor([ids])).logits[0].log_softmax(-1)
