@@ -40,6 +40,7 @@ COMPARED: tuple[tuple[str, Sequence[str], str], ...] = (
     ("expert/base", [AVERAGED], "sampled"),
     ("expert/base", [CORRECTED], "constrained"),
     (AVERAGED, [CORRECTED], "constrained"),
+    (CORRECTED, ["expert/on-policy-grpo/model"], "sampled"),
     ("expert/base", ["expert/more"], "constrained"),
     ("expert/more", SEEDS, "constrained"),
     ("expert/more", [AVERAGED], "constrained"),

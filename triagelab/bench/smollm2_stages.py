@@ -34,6 +34,7 @@ STAGES = {
     "expert/seed-3/model": f"{GRPO}, seed 3",
     "expert/averaged": f"{GRPO}, seeds averaged",
     "expert/on-policy": "expert's lessons, then corrections",
+    "expert/on-policy-grpo/model": "expert's lessons, then corrections, then GRPO",
     "expert/more": "expert's lessons, and more",
     "expert/more-grpo/model": "expert's lessons, and more, then GRPO",
 }
