@@ -137,9 +137,14 @@ def stratum_changes(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     for side in sides:
         matched(sides[0], side)
     played = with_truth(pd.concat(sides, ignore_index=True))
+    valued = {
+        name: played.assign(
+            value=values_in(played, name), group=played[stratum.by] if stratum.by else ""
+        )
+        for name, stratum in STRATA.items()
+    }
     for task, (name, stratum) in product(played["task"].unique(), STRATA.items()):
-        groups = played[stratum.by] if stratum.by else ""
-        inside = played.assign(value=values_in(played, name), group=groups)
+        inside = valued[name]
         inside = inside[(inside["task"] == task) & inside["value"].notna()]
         for group, own in sorted(inside.groupby("group"), key=lambda pair: group_order(pair[0])):
             values = own.pivot(index=KEYS, columns=["policy", "seed"], values="value")

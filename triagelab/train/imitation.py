@@ -76,7 +76,7 @@ class Imitator:
         from ..language_models.decoder import FOLDED, shared_prefix, without_adapter
 
         self.model, self.tokenizer, self.seed, self.known = model, tokenizer, seed, known
-        self.teacher = TEACHERS[teacher]
+        self.teacher, self.schemas = TEACHERS[teacher], tool_schemas()
         # What all conversations with tools begin with: it is read once for a batch.
         self.shared = shared_prefix([self._episode(index).ids for index in (0, 1)])
         self.inner = without_adapter(model)
@@ -161,7 +161,7 @@ class Imitator:
         return _batched(examples, Random(f"imitation/{self.seed}/{self.pool}"))
 
     def _episode(self, index: int) -> Example:
-        return encode(self.tokenizer, self.teacher(index), tool_schemas(), FIXED_WEIGHT)
+        return encode(self.tokenizer, self.teacher(index), self.schemas, FIXED_WEIGHT)
 
     def _backward(self, batch: list[Example]) -> float:
         """Add the gradient of a batch's loss, the weighted mean cross-entropy of the targets, and
