@@ -13,6 +13,7 @@ from logtriage.world.incidents import sample_incident
 from logtriage.world.tasks import BENCHMARK_VERSION
 from triagelab.bench.intervals import mean_interval
 from triagelab.bench.rollouts import rollout
+from triagelab.bench.score_tables import detection_table
 from triagelab.bench.strata import FEWEST, TRUTH, describe_falls, stratum_changes, with_truth
 
 
@@ -58,6 +59,9 @@ def cell(table, stratum, group=""):
     return row
 
 
+# -- truth --------------------------------------------------------------------------------------
+
+
 def test_the_truth_is_that_of_the_incident_on_the_graph_that_was_played():
     for task, split, graph in (
         ("silent_degradation", "test", None),
@@ -81,6 +85,21 @@ def test_the_truth_is_that_of_the_incident_on_the_graph_that_was_played():
                 assert pd.isna([row["root_kind"], row["root_depth"]]).all()
     with pytest.raises(ValueError, match=r"benchmark 1\.0 are not known, only those of"):
         with_truth(played.assign(benchmark="1.0"))
+
+
+# -- shares -------------------------------------------------------------------------------------
+
+
+def test_real_faults_and_false_alarms_are_counted_apart():
+    # Shares of every stratum are those of the published summaries, see test_score_tables.
+    rows = [*faults(12, "edge", 0, "found"), *faults(12, "app", 1, "ignored")]
+    rows += [*alarms(15, "ignored"), *alarms(5, "blamed")]
+    (cells,) = detection_table(frame(rows)).to_dict("records")
+    assert cells["roots found"] == "0.50 of 24"
+    assert cells["false alarms dismissed"] == "0.75 of 20"
+
+
+# -- changes ------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -39,26 +39,36 @@ def played(answer, count=1, **options):
         return [results[id(episode)] for episode in waiting], talk
 
 
-def test_a_server_that_is_busy_or_restarts_is_waited_for(pauses, capsys):
+def test_a_server_that_is_busy_or_restarts_is_waited_for(pauses):
     # A rate limit answers 429 again and again; none of that is an error.
     (result,), _ = played(
         lambda body, number: refused(429, headers={"Retry-After": "20"}) if number < 8 else RESOLVES
     )
     assert pauses == [20.0] * 8 and not result.error
     assert result.episode.record.closed_by == "resolve"
-    assert "answers with status 429; trying again" in capsys.readouterr().err
     pauses.clear()
-    url = f"http://127.0.0.1:{free_port()}"
-    player = EndpointPolicy(url, "toy")
-    (result,) = player.play_each(episodes(1))
+    (result,) = EndpointPolicy(f"http://127.0.0.1:{free_port()}", "toy").play_each(episodes(1))
     assert 60 < sum(pauses) < 200 and "refused" in result.error
-    # said once, and where a reader who pipes the output away sees it, too
-    (warning,) = capsys.readouterr().err.splitlines()
-    assert warning.startswith(f"toy: {url} does not answer; trying again, {RETRIES} times at most")
+
+
+def test_the_first_retry_is_said_once_and_soon(capsys, monkeypatch):
+    # With the real pauses. A reader who pipes the output away sees it, too.
+    monkeypatch.setattr(endpoint, "PATIENCE", 3.0)  # ends its threads
+    url = f"http://127.0.0.1:{free_port()}"
+    began, player = time.monotonic(), EndpointPolicy(url, "toy", workers=2)
+    each = player.play_each(episodes(2))
+    threading.Thread(target=lambda: next(each, None), daemon=True).start()
+    said = ""
+    while not said and time.monotonic() - began < 5.0:
+        time.sleep(0.05)
+        said = capsys.readouterr().err
+    assert said.startswith(f"toy: {url} does not answer; trying again, {RETRIES} times at most")
     assert player._client.timeout.connect < 5.0  # a host that drops what is sent to it
 
 
-def test_a_redirect_is_no_failure(capsys):
+def test_a_busy_server_is_named_and_a_redirect_is_no_failure(pauses, capsys):
+    played(lambda body, number: RESOLVES if number else refused(429))
+    assert "answers with status 429; trying again" in capsys.readouterr().err
     moved = (307, {"Location": "/v1/chat/completions?again"}, {})
     (result,), talk = played(lambda body, number: RESOLVES if number else moved)
     assert not result.error and len(talk.requests) == 2 and not capsys.readouterr().err
@@ -134,6 +144,7 @@ def test_a_call_that_the_server_could_not_read_is_the_models_mistake(pauses):
 @pytest.mark.parametrize(
     "answer, error",
     [
+        (refused(400, "bad"), "BadRequestError: Error code: 400"),
         (refused(403, "who is sk-1234567890"), "who is ***"),
         (refused(413, "no \x1b]0;mine\x07"), r"no \x1b]0;mine"),  # it can be printed
         (refused(413, "x" * 9_000), "x" * 200),

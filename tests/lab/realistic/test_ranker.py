@@ -8,10 +8,11 @@ from triagelab.realistic.generator import Block
 from triagelab.realistic.ranker import chances, load_ranker, save_ranker, train_ranker
 
 
-def test_the_order_of_services_does_not_matter():
+def test_the_order_of_services_does_not_matter_and_chances_sum_to_one():
     for number in range(2):
         seen = Block("train", number).seen
-        order = np.random.default_rng(0).permutation(seen.calls.shape[1])
+        size = seen.calls.shape[1]
+        order = np.random.default_rng(0).permutation(size)
         moved = type(seen)(
             seen.calls[:, order][:, :, order],
             *(array[:, order] for array in seen[1:6]),
@@ -22,6 +23,9 @@ def test_the_order_of_services_does_not_matter():
         after, moved_kinds = chances(load_ranker(), moved)
         assert np.allclose(before[:, :-1][:, order], after[:, :-1], atol=1e-4)
         assert np.allclose(kinds[:, order], moved_kinds, atol=1e-4)
+        assert before.shape[1] == size + 1
+        assert np.allclose(before.sum(1), 1.0, atol=1e-5)
+        assert np.allclose(kinds.sum(2), 1.0, atol=1e-5)
 
 
 def test_features_are_finite_whatever_is_missing():

@@ -54,3 +54,12 @@ def test_without_a_token_nothing_is_trained(tiny_base, tmp_path, monkeypatch):
     # an option of the command line, not a setting that it does not have
     said = refusal("train", folder, "--model", tiny_base, "--set", "lora_rank=0")
     assert "lora_rank 0 trains all weights" in said and "loader" not in said
+    said = refusal("train", folder, "--model", tiny_base, "--set", "warmup=long")
+    assert "warmup: Input should be a valid integer" in said
+
+
+def test_the_module_names_itself_once(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["logtriage.train", "--help"])
+    with pytest.raises(SystemExit):
+        runpy.run_module("logtriage.train", run_name="__main__")
+    assert "python -m logtriage.train [OPTIONS]" in capsys.readouterr().out

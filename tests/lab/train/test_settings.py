@@ -19,6 +19,7 @@ TRL = {"loop": "trl", "credit": "episode", "constrained": False}
     "changes, answer",
     [
         ({"group": 1}, "group: .* greater than or equal to 2, got 1"),
+        ({"colour": 1}, "colour: Unexpected"),
         ({"preset": "expert"}, "preset: Unexpected"),  # `train --set` takes any word
         ({"temperature": float("nan")}, "temperature: .* finite"),
         ({"completion_tokens": -5}, "completion_tokens: .* greater than"),
@@ -27,10 +28,12 @@ TRL = {"loop": "trl", "credit": "episode", "constrained": False}
         ({"learning_rate": "8e-4"}, "learning_rate: .* number, got '8e-4'"),
         ({"micro_batches": 7}, "micro_batches must divide"),
         ({"shares": {"nope": 1.0}}, "unknown task 'nope'"),
-        ({"shares": {"production": 1.0}}, "leave out other tasks, and choose varied=false"),
+        ({"shares": {"production": 1.0}}, "choose varied=false and credit=episode"),
+        ({"shares": {"production": 1.0, "single_crash": 1.0}}, "leave out other tasks"),
         ({"shares": {"single_crash": 0.0}}, "not all be 0"),
         ({"seed": 2840, "steps": 44}, "the highest is 2839"),
         ({"deal": "in_turn"}, "needs equal shares"),
+        ({"load_in_4bit": True}, "lora_rank 0 trains all"),
         ({"loader": "unsloth"}, "needs the loop 'trl'"),
         ({**TRL, "loader": "unsloth"}, "lora_rank 0 trains all"),
         ({"loop": "trl"}, "credit 'part' needs the loop 'kept'"),

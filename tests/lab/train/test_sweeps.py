@@ -72,6 +72,7 @@ def write_sweep(folder, last=WORK, **changes):
         ({"notebook": "nowhere.ipynb"}, "there is no notebook"),
         ({"parameters": {"sizes": 3}}, "takes no 'sizes' from a sweep; it has size, pause, fails"),
         ({"rows": {"one": {"seed": 3}}}, "takes no 'seed' from a sweep"),
+        ({"seeds": [1, 1]}, "not all different"),
         ({"rows": {"../up": {}}}, "'../up' cannot name a row"),
         ({"rows": {"a b": {}, "a-b": {}}}, "rows ['a-b', 'a-b'] are not all different"),
         ({"rows": {"one": {}}, "against": "two"}, "against 'two' is no row; choose one of one"),
